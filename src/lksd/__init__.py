@@ -1,0 +1,30 @@
+"""lksd: which of these latent variable models fits my data better, and how sure am I?"""
+
+from importlib.metadata import version
+
+from . import kernels, stein
+from ._validation import LksdWarning
+from .inference import (
+    ComparisonResult,
+    GoodnessOfFitResult,
+    MMDResult,
+    compare_scores,
+    goodness_of_fit_scores,
+    load_result,
+    relative_mmd,
+)
+
+__version__ = version("lksd")
+
+__all__ = [
+    "ComparisonResult",
+    "GoodnessOfFitResult",
+    "LksdWarning",
+    "MMDResult",
+    "compare_scores",
+    "goodness_of_fit_scores",
+    "kernels",
+    "load_result",
+    "relative_mmd",
+    "stein",
+]

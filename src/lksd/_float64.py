@@ -1,0 +1,27 @@
+"""Double precision without touching the process's JAX configuration."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import jax
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+def float64(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Run ``function`` with 64-bit JAX types in the calling thread, and restore the setting after.
+
+    Differences of discrepancies cancel heavily, so everything from the scores to the decision is
+    computed in double precision whatever the user's JAX flags are.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapper

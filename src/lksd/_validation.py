@@ -1,0 +1,116 @@
+"""Checks at the door. Every message says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+MINIMUM_OBSERVATIONS = 4
+
+
+class LksdWarning(UserWarning):
+    """Every warning of this library, so that one filter reaches them all."""
+
+
+def to_numpy(name: str, value) -> np.ndarray:
+    """A numeric NumPy array from an array, a nested list or a data frame of numeric columns."""
+    if hasattr(value, "toarray"):
+        raise TypeError(
+            f"{name}: got a sparse matrix, which is read as word counts and only fits a BagOfWords kernel. "
+            "Use .toarray() if these are plain numbers."
+        )
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"{name}: expected a rectangular array; its rows differ in length. Pad them or check the data.") from error
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name}: expected numbers; got objects that are not. Keep the numeric columns only.") from error
+    if array.dtype == bool:
+        return array.astype(np.int64)
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        raise TypeError(f"{name}: expected real numbers; got values of type {array.dtype}. Keep the numeric columns only.")
+    return array
+
+
+def check_finite(name: str, array: np.ndarray) -> np.ndarray:
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"{name}: expected finite numbers; got {array[where]} at index {where} "
+            f"({int((~finite).sum())} such values). Remove or impute these observations first."
+        )
+    return array
+
+
+def check_count(name: str, n: int) -> None:
+    if n < MINIMUM_OBSERVATIONS:
+        raise ValueError(f"{name}: expected at least {MINIMUM_OBSERVATIONS} observations; got {n}. Collect more data.")
+
+
+def check_reals(name: str, value) -> np.ndarray:
+    """A finite (n, D) float64 array with n >= 4; a vector is read as n observations of one coordinate."""
+    array = to_numpy(name, value).astype(np.float64)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
+    check_count(name, len(array))
+    return check_finite(name, array)
+
+
+def check_integers(name: str, value) -> np.ndarray:
+    """A (n, D) int32 array; numbers with a fractional part are refused."""
+    array = check_finite(name, to_numpy(name, value))
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
+    check_count(name, len(array))
+    rounded = np.rint(array)
+    if not (rounded == array).all():
+        where = tuple(int(i) for i in np.argwhere(rounded != array)[0])
+        raise ValueError(
+            f"{name}: expected integers for a discrete operator; got {array[where]} at index {where}. "
+            "Use the Langevin operator for continuous data, and do not mix the two kinds of column."
+        )
+    if np.abs(rounded).max() > np.iinfo(np.int32).max:
+        raise ValueError(f"{name}: expected integers below 2^31; the largest is {np.abs(rounded).max():g}. Recode the values.")
+    return rounded.astype(np.int32)
+
+
+def check_range(name: str, tokens: np.ndarray, n_values: int) -> None:
+    """Every value lies in 0 .. n_values - 1 (-1 marks a position that a document lacks)."""
+    outside = (tokens >= n_values) | (tokens < -1)
+    if outside.any():
+        where = tuple(int(i) for i in np.argwhere(outside)[0])
+        raise ValueError(
+            f"{name}: expected values from 0 to {n_values - 1}; got {tokens[where]} at index {where}. "
+            "Recode the values, or raise n_values."
+        )
+
+
+def check_probability(name: str, value) -> float:
+    if isinstance(value, bool) or not np.isscalar(value) or isinstance(value, str) or not 0 < value < 1:
+        raise ValueError(f"{name}: expected a number strictly between 0 and 1; got {value!r}. A usual choice is 0.05.")
+    return float(value)
+
+
+def check_choice(name: str, value, choices: Iterable[str]) -> str:
+    choices = list(choices)
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}: expected one of {listed}; got {value!r}. Check the spelling.")
+    return value
+
+
+def check_seed(seed) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed: expected an integer of at least 0; got {seed!r}. Give one, so that the digits can be had again.")
+    return int(seed)

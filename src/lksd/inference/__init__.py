@@ -1,0 +1,16 @@
+"""From row sums to decisions, in plain NumPy."""
+
+from .comparison import compare_scores
+from .goodness_of_fit import goodness_of_fit_scores
+from .mmd import relative_mmd
+from .results import ComparisonResult, GoodnessOfFitResult, MMDResult, load_result
+
+__all__ = [
+    "ComparisonResult",
+    "GoodnessOfFitResult",
+    "MMDResult",
+    "compare_scores",
+    "goodness_of_fit_scores",
+    "load_result",
+    "relative_mmd",
+]

@@ -1,0 +1,53 @@
+"""Does one model fit at all? A degenerate U-statistic, so its null distribution is bootstrapped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._validation import check_probability, check_seed
+from ..stein import gram_sums
+from .calibration import multinomial_weights, replicate_count
+from .hypotheses import hypotheses
+from .results import GoodnessOfFitResult
+from .ustatistic import u_statistic
+
+
+def goodness_of_fit_scores(
+    x, scores, kernel, *, operator=None, alpha: float = 0.05, seed: int = 0, mask=None
+) -> GoodnessOfFitResult:
+    """Test H0: the data come from the model, from its scores at the data.
+
+    The null distribution of n KSD^2 is that of a degenerate U-statistic; it is approximated by the
+    bootstrap sum_{i != j} (w_i - 1)(w_j - 1) H_ij / (n - 1), w multinomial (Arcones and Giné 1992).
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=(200, 2))
+    >>> lksd.goodness_of_fit_scores(x, -(x - 1), lksd.kernels.IMQ.median(x)).reject  # P = N(1, I)
+    True
+    """
+    alpha, seed = check_probability("alpha", alpha), check_seed(seed)
+    if isinstance(kernel, (list, tuple)) or isinstance(operator, (list, tuple)):
+        raise ValueError("kernel and operator: expected one of each for a goodness-of-fit test; got several. Test them one by one.")
+    (hypothesis,) = hypotheses(x, (scores,), ("scores",), kernel, operator, mask)
+    n = len(hypothesis.x)
+    weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
+    sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights)
+    ksd = u_statistic(sums.rows)
+    replicates = np.sum(weights * (sums.products - sums.diagonal[:, None] * weights), 0) / (n - 1)
+    statistic = n * ksd
+    pvalue = (int(np.sum(replicates >= statistic)) + 1) / (len(replicates) + 1)
+    return GoodnessOfFitResult(
+        statistic=statistic,
+        pvalue=pvalue,
+        reject=pvalue <= alpha,
+        alpha=alpha,
+        n=n,
+        kernel=str(hypothesis.kernel),
+        seed=seed,
+        ksd=ksd,
+        operator=str(hypothesis.operator),
+        contributions=sums.rows / (n * (n - 1)),
+        replicates=len(replicates),
+    )

@@ -1,0 +1,29 @@
+"""Kernels: small immutable objects with a pointwise form."""
+
+from .base import Kernel, as_kernel
+from .compose import PerCoordinate, Product, Sum, Weighted
+from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
+from .gram import gram, kernel_block
+from .radial import IMQ, Gaussian, Radial
+from .weights import BallBump, BoxBump, Polynomial
+
+__all__ = [
+    "IMQ",
+    "BagOfWords",
+    "BallBump",
+    "BoxBump",
+    "Gaussian",
+    "Hamming",
+    "IntegerDistance",
+    "Kernel",
+    "OneHot",
+    "PerCoordinate",
+    "Polynomial",
+    "Product",
+    "Radial",
+    "Sum",
+    "Weighted",
+    "as_kernel",
+    "gram",
+    "kernel_block",
+]

@@ -1,0 +1,105 @@
+"""Kernels on {0, ..., L-1}^D. Each is a function of an integer distance, so that replacing one coordinate is O(1)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .base import Domain, Kernel
+from .radial import Radial
+
+
+class IntegerDistance(Kernel):
+    """A kernel f(rho(x, y)) of an integer distance; -1 marks a position that a document lacks."""
+
+    domain: ClassVar[Domain] = "discrete"
+
+    @abstractmethod
+    def distance(self, x, y):
+        """rho(x, y) for one pair."""
+
+    @abstractmethod
+    def of_distance(self, rho, dim: int):
+        """f(rho) for observations of ``dim`` columns."""
+
+    def __call__(self, x, y):
+        return self.of_distance(self.distance(jnp.asarray(x), jnp.asarray(y)), x.shape[-1])
+
+
+class Mismatches(IntegerDistance):
+    """A kernel of the number of coordinates that differ."""
+
+    def distance(self, x, y):
+        return jnp.sum(x != y)
+
+
+class Hamming(Mismatches):
+    """exp(-d_H) with d_H the share of coordinates that differ, as in the paper."""
+
+    def of_distance(self, rho, dim: int):
+        return jnp.exp(-rho / dim)
+
+
+class OneHot(Mismatches):
+    """A radial kernel on the one-hot encoding: the squared distance is twice the number of mismatches."""
+
+    base: Radial
+    n_values: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_base("OneHot", self.base, "n_values", self.n_values)
+
+    def of_distance(self, rho, dim: int):
+        return self.base.profile(2 * rho / self.base.preconditioner).value
+
+    def __str__(self) -> str:
+        return f"OneHot({self.base})"
+
+
+class BagOfWords(IntegerDistance):
+    """A radial kernel on word counts; the work depends on the document lengths, not on the vocabulary.
+
+    Observations are token ids (n, D), token-id lists, or SciPy sparse counts.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> kernel = lksd.kernels.BagOfWords(lksd.kernels.IMQ(), vocabulary_size=200_000)
+    >>> round(float(kernel(np.array([3, 7, 7]), np.array([7, 3, 9]))), 6)  # squared distance 2
+    0.57735
+    """
+
+    base: Radial
+    vocabulary_size: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_base("BagOfWords", self.base, "vocabulary_size", self.vocabulary_size)
+
+    def distance(self, x, y):
+        def common(a, b):
+            return jnp.sum((a[:, None] == b[None, :]) & (a >= 0)[:, None])
+
+        return common(x, x) + common(y, y) - 2 * common(x, y)
+
+    def of_distance(self, rho, dim: int):
+        return self.base.profile(rho / self.base.preconditioner).value
+
+    @property
+    def n_values(self) -> int:
+        return self.vocabulary_size
+
+    def __str__(self) -> str:
+        return f"BagOfWords({self.base})"
+
+
+def check_base(name: str, base, size_name: str, size) -> None:
+    if not isinstance(base, Radial) or base.preconditioner.ndim != 0:
+        raise ValueError(
+            f"{name}: expected a radial kernel with a scalar preconditioner, such as IMQ(preconditioner=2.0); got {base}. "
+            "Its squared scale is in units of the encoded distance."
+        )
+    if isinstance(size, bool) or not isinstance(size, int) or size < 2:
+        raise ValueError(f"{size_name}: expected an integer of at least 2; got {size!r}. Give the size of the alphabet.")

@@ -1,0 +1,61 @@
+"""Blocks of a kernel's Gram matrix."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._float64 import float64
+from .base import Kernel, as_kernel
+from .compose import Product, Sum, Weighted
+from .radial import Radial, precondition
+
+
+@float64
+def gram(kernel, x, y) -> np.ndarray:
+    """The matrix k(x_i, y_j) in double precision, for inspection of small samples."""
+    return np.asarray(kernel_block(as_kernel(kernel), jnp.asarray(x), jnp.asarray(y)))
+
+
+@singledispatch
+def kernel_block(kernel: Kernel, x, y):
+    """k(x_i, y_j) for any kernel, by its pointwise form; the versions below are faster."""
+    return jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))(x, y).astype(jnp.float64)
+
+
+@kernel_block.register
+def _(kernel: Radial, x, y):
+    x, y = centre(x, y)
+    dual_x, dual_y = precondition(kernel.preconditioner, x), precondition(kernel.preconditioner, y)
+    return kernel.profile(squared_distances(x, dual_x, y, dual_y)).value
+
+
+@kernel_block.register
+def _(kernel: Weighted, x, y):
+    weight = jax.vmap(kernel.weight)
+    return kernel_block(kernel.base, x, y) * weight(x)[:, None] * weight(y)
+
+
+@kernel_block.register
+def _(kernel: Sum, x, y):
+    return kernel_block(kernel.a, x, y) + kernel_block(kernel.b, x, y)
+
+
+@kernel_block.register
+def _(kernel: Product, x, y):
+    return kernel_block(kernel.a, x, y) * kernel_block(kernel.b, x, y)
+
+
+def centre(x, y):
+    """Both samples moved by the same vector, against cancellation in |x|^2 + |y|^2 - 2 x'y."""
+    shift = jnp.mean(x, axis=0)
+    return x - shift, y - shift
+
+
+def squared_distances(x, dual_x, y, dual_y):
+    """(x_i - y_j)'(dual x_i - dual y_j) by one matrix product."""
+    norms = jnp.sum(x * dual_x, -1)[:, None] + jnp.sum(y * dual_y, -1)
+    return jnp.maximum(norms - 2 * x @ dual_y.T, 0.0)

@@ -1,0 +1,19 @@
+"""Stein operators, and the Stein Gram matrix reduced in tiles."""
+
+from .base import SteinOperator, stein_kernel
+from .discrete import Barker, Difference, DiscreteOperator, Gibbs
+from .gram import GramSums, gram_sums, paired
+from .langevin import Langevin
+
+__all__ = [
+    "Barker",
+    "Difference",
+    "DiscreteOperator",
+    "Gibbs",
+    "GramSums",
+    "Langevin",
+    "SteinOperator",
+    "gram_sums",
+    "paired",
+    "stein_kernel",
+]

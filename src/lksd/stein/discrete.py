@@ -1,0 +1,162 @@
+"""Operators for observations in {0, ..., L-1}^D: cyclic Difference, Barker and Gibbs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._documents import as_tokens, is_sparse
+from .._validation import check_choice, check_range
+from ..kernels import Kernel
+from .base import SteinOperator
+from .moves import Moves, matched_block, shared_block
+
+Witness = Literal["per-coordinate", "shared"]
+WITNESSES = ("per-coordinate", "shared")
+
+
+class DiscreteOperator(SteinOperator):
+    """An operator whose moves change one coordinate; positions where x is -1 do not exist."""
+
+    n_values: eqx.AbstractVar[int]
+    witness: eqx.AbstractVar[Witness]
+
+    @abstractmethod
+    def moves(self, x, scores) -> Moves:
+        """The moves from x (n, D) with their weights under S models."""
+
+    def __check_init__(self):
+        if isinstance(self.n_values, bool) or not isinstance(self.n_values, (int, np.integer)) or self.n_values < 2:
+            raise ValueError(f"n_values: expected an integer of at least 2; got {self.n_values!r}. Give the size of the alphabet.")
+        check_choice("witness", self.witness, WITNESSES)
+
+    def observations(self, x, mask=None) -> np.ndarray:
+        if is_sparse(x) and self.witness != "shared":
+            raise ValueError(
+                f"x: expected token ids for the {self} operator, whose witnesses belong to positions; got word counts, "
+                'which have none. Use witness="shared".'
+            )
+        tokens = as_tokens(x, mask)
+        check_range("x", tokens, self.n_values)
+        return tokens
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        if kernel.domain == "real":
+            raise ValueError(
+                f"kernel: expected one on discrete data for the {self} operator; got {kernel}. "
+                "Use Hamming(), OneHot(IMQ(), L), BagOfWords(IMQ(), L), or a function k(x, y) of your own."
+            )
+        size = getattr(kernel, "n_values", self.n_values)
+        if size != self.n_values:
+            raise ValueError(
+                f"kernel: expected an alphabet of {self.n_values} values as in the operator; got {size}. Give both the same size."
+            )
+
+    def block(self, kernel: Kernel, x, scores_x, y, scores_y):
+        form = shared_block if self.witness == "shared" else matched_block
+        return form(kernel, x, existing(x, self.moves(x, scores_x)), y, existing(y, self.moves(y, scores_y)))
+
+    def __str__(self) -> str:
+        ordered = ", ordered" if getattr(self, "order", None) is not None else ""
+        return f"{type(self).__name__}({self.n_values} values, {self.witness} witness{ordered})"
+
+
+class CyclicOperator(DiscreteOperator):
+    """An operator on the cycle of values: each has a successor and a predecessor.
+
+    Parameters
+    ----------
+    n_values : int
+        L, the size of the alphabet.
+    order : (L,) array, optional
+        A permutation of the alphabet that says which value follows which; ``None`` is 0, 1, ..., L-1.
+    witness : "per-coordinate" or "shared"
+        One witness function for each coordinate (the paper's), or one for all.
+    """
+
+    n_values: int = eqx.field(static=True)
+    order: np.ndarray | None
+    witness: Witness = eqx.field(static=True)
+    ranks: np.ndarray | None
+
+    def __init__(self, n_values: int, order=None, witness: Witness = "per-coordinate"):
+        self.n_values = n_values
+        self.order = None if order is None else np.asarray(order)
+        self.witness = witness
+        self.ranks = None if order is None else np.argsort(self.order)
+        check_permutation(self.order, n_values)
+
+    def neighbour(self, x, step: int):
+        """The value ``step`` places after x."""
+        if self.order is None:
+            return (x + step) % self.n_values
+        ranks, order = jnp.asarray(self.ranks, x.dtype), jnp.asarray(self.order, x.dtype)
+        return order[(ranks[x] + step) % self.n_values]
+
+
+class Difference(CyclicOperator):
+    """s_d f_d + f_d(x) - f_d(x^-d), the paper's Section 2.1.
+
+    Scores have shape (n, D): p(x with x_d -> its successor)/p(x) - 1.
+    """
+
+    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
+        return x.shape
+
+    def moves(self, x, scores) -> Moves:
+        # A_d f = (s_d + 1) f(x) - f(x^-d): scores look forward, the witness backward.
+        return Moves(scores + 1, self.neighbour(x, -1)[..., None], jnp.full((*scores.shape, 1), -1.0))
+
+
+class Barker(CyclicOperator):
+    """sum over the two cyclic neighbours of a_nu (f(nu x) - f(x)), Appendix B.2.
+
+    Scores have shape (n, D, 2): p(nu x)/(p(x) + p(nu x)) for the successor and the predecessor. With
+    two values the neighbours coincide and count once.
+    """
+
+    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
+        return (*x.shape, 2)
+
+    def moves(self, x, scores) -> Moves:
+        steps = (1, -1) if self.n_values > 2 else (1,)
+        values = jnp.stack([self.neighbour(x, step) for step in steps], -1)
+        weights = scores[..., : len(steps)]
+        return Moves(-weights.sum(-1), values, weights)
+
+
+class Gibbs(DiscreteOperator):
+    """E[f(x) | all coordinates but d] - f(x), for small alphabets.
+
+    Scores have shape (n, D, L): the probabilities of all values of coordinate d given the others.
+    """
+
+    n_values: int = eqx.field(static=True)
+    witness: Witness = eqx.field(default="per-coordinate", static=True)
+
+    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
+        return (*x.shape, self.n_values)
+
+    def moves(self, x, scores) -> Moves:
+        values = jnp.broadcast_to(jnp.arange(self.n_values, dtype=x.dtype), (*x.shape, self.n_values))
+        return Moves(jnp.full(scores.shape[:-1], -1.0), values, scores)
+
+
+def existing(x, moves: Moves) -> Moves:
+    """The moves with weight zero at the positions that do not exist."""
+    there = x >= 0
+    return Moves(jnp.where(there, moves.stay, 0.0), moves.values, jnp.where(there[..., None], moves.weights, 0.0))
+
+
+def check_permutation(order: np.ndarray | None, n_values: int) -> None:
+    if order is None:
+        return
+    if order.shape != (n_values,) or not np.array_equal(np.sort(order), np.arange(n_values)):
+        raise ValueError(
+            f"order: expected a permutation of 0 .. {n_values - 1}; got an array of shape {order.shape} that is none. "
+            "List every value once, each followed by its successor."
+        )

@@ -1,0 +1,149 @@
+"""The Stein Gram matrix, reduced in tiles: no n x n array is ever held."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._float64 import float64
+from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
+from .base import SteinOperator
+from .langevin import Langevin
+
+TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
+ELEMENTWISE_TILE = 128
+
+
+class GramSums(NamedTuple):
+    """What the tests need of the S Gram matrices H_s and of their contrast H = sum_s c_s H_s."""
+
+    model_rows: np.ndarray  # (S, n): row sums of each H_s without the diagonal
+    model_diagonal: np.ndarray  # (S, n)
+    rows: np.ndarray  # (n,): row sums of H without the diagonal
+    squares: float  # the sum of H_ij^2 over i != j
+    diagonal: np.ndarray  # (n,): H_ii
+    products: np.ndarray  # (n, B): H W with the diagonal, for weights W (n, B)
+
+
+class _Sums(eqx.Module):
+    """The accumulators on the device."""
+
+    rows: jax.Array  # (S + 1, n): the models', then the contrast's
+    squares: jax.Array
+    products: jax.Array
+
+
+@float64
+def gram_sums(
+    operator: SteinOperator, kernel: Kernel, x, scores, contrast, weights=None, tile: int | None = None
+) -> GramSums:
+    """Reduce the Gram matrices of S models, each unordered pair of tiles computed once.
+
+    Parameters
+    ----------
+    x : (n, D) array
+        Checked observations (``operator.observations``).
+    scores : (S, n, ...) array
+    contrast : (S,) array
+        The coefficients c of H, for example (1, -1) for a comparison.
+    weights : (n, B) array, optional
+    tile : int, optional
+        Rows of a tile. Changes time and memory, not the answer.
+    """
+    n = len(x)
+    weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
+    rows = tile_rows(operator, kernel, n) if tile is None else min(tile, n)
+    blocks = -(-n // rows)
+    length = blocks * rows
+
+    def padded(array, axis: int):
+        # The last row repeated, so that padding never lies far from the data.
+        width = [(0, 0)] * array.ndim
+        width[axis] = (0, length - n)
+        return jnp.asarray(np.pad(array, width, mode="edge"))
+
+    data = (padded(x, 0), padded(np.asarray(scores), 1), padded(weights, 0))
+    operator, kernel = on_device((operator, kernel))
+    fixed = (operator, kernel, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
+    sums = _Sums(jnp.zeros((len(scores) + 1, length)), jnp.zeros(()), jnp.zeros((length, weights.shape[1])))
+    for i in range(blocks):
+        for j in range(i, blocks):
+            sums = _add_tile(fixed, sums, jnp.asarray([i, j]), rows)
+    model_diagonal = np.asarray(paired(operator, kernel, x, scores, x, scores))
+    diagonal = np.asarray(contrast, dtype=np.float64) @ model_diagonal
+    return GramSums(
+        model_rows=np.asarray(sums.rows)[:-1, :n],
+        model_diagonal=model_diagonal,
+        rows=np.asarray(sums.rows)[-1, :n],
+        squares=float(sums.squares),
+        diagonal=diagonal,
+        products=np.asarray(sums.products)[:n] + diagonal[:, None] * weights,
+    )
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _add_tile(fixed, sums: _Sums, position, rows: int) -> _Sums:
+    operator, kernel, contrast, (x, scores, weights), n = fixed
+    i, j = position
+
+    def at(array, index, axis=0):
+        return jax.lax.dynamic_slice_in_dim(array, index * rows, rows, axis)
+
+    def add(array, index, values, axis=0):
+        return jax.lax.dynamic_update_slice_in_dim(array, at(array, index, axis) + values, index * rows, axis)
+
+    row, column = i * rows + jnp.arange(rows), j * rows + jnp.arange(rows)
+    counted = (row[:, None] != column) & (row < n)[:, None] & (column < n)
+    blocks = operator.block(kernel, at(x, i), at(scores, i, 1), at(x, j), at(scores, j, 1))
+    blocks = [jnp.where(counted, block, 0.0) for block in blocks]
+    h = sum(c * block for c, block in zip(contrast, blocks, strict=True))
+    mirrored = (i != j).astype(h.dtype)  # a tile off the diagonal stands for its transpose too
+    every = [*blocks, h]
+    rows_i, rows_j = (jnp.stack([part.sum(axis) for part in every]) for axis in (1, 0))
+    products = add(sums.products, i, h @ at(weights, j))
+    return _Sums(
+        rows=add(add(sums.rows, i, rows_i, 1), j, mirrored * rows_j, 1),
+        squares=sums.squares + (1 + mirrored) * jnp.sum(h**2),
+        products=add(products, j, mirrored * (h.T @ at(weights, i))),
+    )
+
+
+@float64
+def paired(operator: SteinOperator, kernel: Kernel, x, scores_x, y, scores_y) -> np.ndarray:
+    """h(x_i, y_i) along matched rows: (S, n)."""
+    return np.asarray(_paired(operator, kernel, *(jnp.asarray(array) for array in (x, scores_x, y, scores_y))))
+
+
+@eqx.filter_jit
+def _paired(operator, kernel, x, scores_x, y, scores_y):
+    def one(pair):
+        a, s, b, t = pair
+        return operator.block(kernel, a[None], s[:, None], b[None], t[:, None])[:, 0, 0]
+
+    rows = (x, jnp.moveaxis(scores_x, 1, 0), y, jnp.moveaxis(scores_y, 1, 0))
+    return jax.lax.map(one, rows, batch_size=ELEMENTWISE_TILE).T
+
+
+def on_device(tree):
+    """Array leaves as JAX arrays, so that no tile transfers them again."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
+
+
+def tile_rows(operator: SteinOperator, kernel: Kernel, n: int) -> int:
+    """Rows of a tile: equal parts, not above what suits the kernel's path."""
+    largest = TILE if isinstance(operator, Langevin) and by_products(kernel) else ELEMENTWISE_TILE
+    blocks = -(-n // largest)
+    return -(-n // blocks)
+
+
+def by_products(kernel: Kernel) -> bool:
+    """Whether the kernel's Langevin block is matrix products and element-wise work on n x m arrays."""
+    if isinstance(kernel, Weighted):
+        return by_products(kernel.base)
+    if isinstance(kernel, Sum):
+        return by_products(kernel.a) and by_products(kernel.b)
+    return isinstance(kernel, (Radial, PerCoordinate))

@@ -1,0 +1,153 @@
+"""The Langevin operator <s, f> + <grad, f> for continuous observations (Section 2.1)."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._validation import check_reals
+from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
+from ..kernels.gram import centre, squared_distances
+from ..kernels.radial import precondition
+from .base import SteinOperator
+
+UNROLLED_MODELS = 4
+
+
+class Langevin(SteinOperator):
+    """Scores are gradients of the log density, of shape (n, D)."""
+
+    def observations(self, x, mask=None) -> np.ndarray:
+        if mask is not None:
+            raise ValueError("mask: only discrete operators take a mask; got one with Langevin. Impute missing values first.")
+        return check_reals("x", x)
+
+    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
+        return x.shape
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        if kernel.domain == "discrete":
+            raise ValueError(
+                f"kernel: expected one on real vectors for the Langevin operator; got {kernel}. "
+                "Use IMQ.median(x), or a discrete operator."
+            )
+
+    def block(self, kernel: Kernel, x, scores_x, y, scores_y):
+        return langevin_block(kernel, x, scores_x, y, scores_y)
+
+
+@singledispatch
+def langevin_block(kernel: Kernel, x, scores_x, y, scores_y):
+    """Any kernel, by differentiating its pointwise form one coordinate at a time."""
+    coordinates = jnp.arange(x.shape[-1])
+
+    def pair(a, s, b, t):
+        def restricted(u, v, d):
+            return jnp.broadcast_to(kernel(a.at[d].set(u), b.at[d].set(v)), a.shape)[d].astype(a.dtype)
+
+        def along_coordinates(function):
+            return jax.vmap(function)(a, b, coordinates)
+
+        k = along_coordinates(restricted)
+        k_a = along_coordinates(jax.grad(restricted, 0))
+        k_b = along_coordinates(jax.grad(restricted, 1))
+        k_ab = along_coordinates(jax.grad(jax.grad(restricted, 0), 1))
+        return jnp.sum(s * t * k + s * k_b + t * k_a + k_ab, axis=-1)
+
+    def row(arguments):
+        a, s = arguments
+        return jax.vmap(pair, (None, None, 0, 1))(a, s, y, scores_y)
+
+    rows = jax.lax.map(row, (x, jnp.swapaxes(scores_x, 0, 1)))  # (n, m, S)
+    return jnp.moveaxis(rows, -1, 0)
+
+
+@langevin_block.register
+def _(kernel: Radial, x, scores_x, y, scores_y):
+    # h = phi s't - 2 phi' (s - t)' L^-1 d - 2 phi' tr(L^-1) - 4 phi'' d' L^-2 d,   d = x - y, r = d' L^-1 d
+    x, y = centre(x, y)
+    inverse_x, inverse_y = precondition(kernel.preconditioner, x), precondition(kernel.preconditioner, y)
+    r = squared_distances(x, inverse_x, y, inverse_y)
+    if kernel.preconditioner.ndim == 0:
+        curvature = r / kernel.preconditioner
+    else:
+        curvature = squared_distances(inverse_x, inverse_x, inverse_y, inverse_y)
+    phi, first, second = kernel.profile(r)
+    score_free = -2 * first * inverse_trace(kernel.preconditioner, x.shape[-1]) - 4 * second * curvature
+
+    def model(scores):
+        s, t = scores
+        own = jnp.sum(s * inverse_x, -1)[:, None] + jnp.sum(t * inverse_y, -1)
+        cross = jnp.concatenate([s, inverse_x], -1) @ jnp.concatenate([inverse_y, t], -1).T
+        return phi * (s @ t.T) - 2 * first * (own - cross) + score_free
+
+    return over_models(model, scores_x, scores_y)
+
+
+@langevin_block.register
+def _(kernel: PerCoordinate, x, scores_x, y, scores_y):
+    # k_d = phi(r) kappa(rho_d), rho_d = (x_d - y_d)^2 / l_d: derivatives in x_d and y_d of a product of two radial kernels.
+    base, own = kernel.base, kernel.own
+    x, y = centre(x, y)
+    dim = x.shape[-1]
+    inverse_x, inverse_y = precondition(base.preconditioner, x), precondition(base.preconditioner, y)
+    phi, phi_1, phi_2 = base.profile(squared_distances(x, inverse_x, y, inverse_y))
+    diagonal = inverse_diagonal(base.preconditioner, dim)
+    scales = jnp.broadcast_to(own.preconditioner, (dim,))
+
+    def add_coordinate(total, columns):
+        x_d, y_d, inverse_x_d, inverse_y_d, diagonal_d, scale, s, t = columns
+        delta = x_d[:, None] - y_d
+        slope = inverse_x_d[:, None] - inverse_y_d  # (L^-1 d)_d
+        kappa, kappa_1, kappa_2 = own.profile(delta**2 / scale)
+        phi_x, phi_xy = 2 * phi_1 * slope, -2 * phi_1 * diagonal_d - 4 * phi_2 * slope**2
+        kappa_x = 2 * kappa_1 * delta / scale
+        kappa_xy = -2 * kappa_1 / scale - 4 * kappa_2 * (delta / scale) ** 2
+        k = phi * kappa
+        k_x = phi_x * kappa + phi * kappa_x  # and k_y = -k_x
+        k_xy = phi_xy * kappa - 2 * phi_x * kappa_x + phi * kappa_xy
+        s, t = s[:, :, None], t[:, None, :]
+        return total + s * t * k + (t - s) * k_x + k_xy, None
+
+    columns = (x.T, y.T, inverse_x.T, inverse_y.T, diagonal, scales, jnp.moveaxis(scores_x, -1, 0), jnp.moveaxis(scores_y, -1, 0))
+    start = jnp.zeros((len(scores_x), len(x), len(y)), x.dtype)
+    return jax.lax.scan(add_coordinate, start, columns)[0]
+
+
+@langevin_block.register
+def _(kernel: Weighted, x, scores_x, y, scores_y):
+    # grad(w k) = w (grad k + k grad log w): the base kernel with every score raised by grad log w, times w(x) w(y).
+    def value_and_log_gradient(z):
+        value, gradient = jax.vmap(jax.value_and_grad(lambda point: kernel.weight(point).astype(z.dtype)))(z)
+        positive = value > 0
+        return value, jnp.where(positive[:, None], gradient / jnp.where(positive, value, 1.0)[:, None], 0.0)
+
+    w_x, slope_x = value_and_log_gradient(x)
+    w_y, slope_y = value_and_log_gradient(y)
+    return w_x[:, None] * w_y * langevin_block(kernel.base, x, scores_x + slope_x, y, scores_y + slope_y)
+
+
+@langevin_block.register
+def _(kernel: Sum, x, scores_x, y, scores_y):
+    return langevin_block(kernel.a, x, scores_x, y, scores_y) + langevin_block(kernel.b, x, scores_x, y, scores_y)
+
+
+def inverse_diagonal(preconditioner, dim: int):
+    """The diagonal of Lambda^-1."""
+    if preconditioner.ndim < 2:
+        return jnp.broadcast_to(1 / preconditioner, (dim,))
+    return jnp.diag(jnp.linalg.inv(preconditioner))
+
+
+def inverse_trace(preconditioner, dim: int):
+    return jnp.sum(inverse_diagonal(preconditioner, dim))
+
+
+def over_models(model, scores_x, scores_y):
+    """``model`` applied to each of S pairs of scores: unrolled for a few models, a loop for many."""
+    if len(scores_x) <= UNROLLED_MODELS:
+        return jnp.stack([model(pair) for pair in zip(scores_x, scores_y, strict=True)])
+    return jax.lax.map(model, (scores_x, scores_y))

@@ -1,0 +1,193 @@
+"""Discrete Stein kernels as sums over moves.
+
+Every discrete operator acts on a function through the point itself and through points that differ
+in one coordinate: (A_d f)(x) = stay_d(x) f(x) + sum_i weight_di(x) f(x with x_d -> value_di). With one
+witness for each coordinate h = sum_d A_d^x A_d^y k; with a shared witness h = sum_{d,e} A_d^x A_e^y k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..kernels import BagOfWords, Kernel, Product, Sum, Weighted
+from ..kernels.discrete import Mismatches
+
+
+class Moves(NamedTuple):
+    """The signed measure by which an operator acts at n points, for S models and M moves a coordinate."""
+
+    stay: jax.Array  # (S, n, D)
+    values: jax.Array  # (n, D, M)
+    weights: jax.Array  # (S, n, D, M)
+
+
+def matched_block(kernel: Kernel, x, moves_x: Moves, y, moves_y: Moves):
+    """sum_d A_d^x A_d^y k: one witness for each coordinate, positions matched."""
+    k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
+    choices = jnp.arange(moves_x.values.shape[-1] + 1)
+
+    def add_coordinate(total, terms):
+        d, weights_x, weights_y = terms  # weights (S, n, M + 1)
+        table = jax.vmap(lambda i: jax.vmap(lambda j: k(d, i, d, j))(choices))(choices)
+        return total + jnp.einsum("sni,smj,ijnm->snm", weights_x, weights_y, table), None
+
+    terms = (jnp.arange(x.shape[-1]), all_weights(moves_x), all_weights(moves_y))
+    start = jnp.zeros((len(moves_x.stay), len(x), len(y)), moves_x.stay.dtype)
+    return jax.lax.scan(add_coordinate, start, terms)[0]
+
+
+def shared_block(kernel: Kernel, x, moves_x: Moves, y, moves_y: Moves):
+    """sum_{d,e} A_d^x A_e^y k: one witness for all coordinates, no matching of positions."""
+    k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
+    stay_x, stay_y = moves_x.stay.sum(-1)[:, :, None], moves_y.stay.sum(-1)[:, None, :]
+    listed_x, listed_y = listed(moves_x), listed(moves_y)
+    zero = jnp.zeros((len(moves_x.stay), len(x), len(y)), moves_x.stay.dtype)
+
+    def add_move_of_x(total, move_x):
+        d, i, weight_x = move_x
+        weight_x = weight_x[:, :, None]
+
+        def add_move_of_y(inner, move_y):
+            e, j, weight_y = move_y
+            return inner + weight_y[:, None, :] * k(d, i, e, j), None
+
+        both = jax.lax.scan(add_move_of_y, stay_y * k(d, i, 0, 0), listed_y)[0]
+        return total + weight_x * both, None
+
+    def add_lone_move_of_y(total, move_y):
+        e, j, weight_y = move_y
+        return total + weight_y[:, None, :] * k(0, 0, e, j), None
+
+    total = stay_x * jax.lax.scan(add_lone_move_of_y, zero + stay_y * k(0, 0, 0, 0), listed_y)[0]
+    return jax.lax.scan(add_move_of_x, total, listed_x)[0]
+
+
+def with_stay(x, values):
+    """The values with the coordinate's own value in front, so that move 0 stays: (n, D, M + 1)."""
+    return jnp.concatenate([x[..., None], values], -1)
+
+
+def all_weights(moves: Moves):
+    """Weights of staying and moving, the coordinate first: (D, S, n, M + 1)."""
+    return jnp.moveaxis(jnp.concatenate([moves.stay[..., None], moves.weights], -1), 2, 0)
+
+
+def listed(moves: Moves):
+    """All moves of all coordinates in one list: coordinate, choice (from 1), weight (S, n)."""
+    _, dim, choices = moves.values.shape
+    d, i = jnp.meshgrid(jnp.arange(dim), jnp.arange(1, choices + 1), indexing="ij")
+    weights = jnp.moveaxis(moves.weights, (2, 3), (0, 1))
+    return d.ravel(), i.ravel(), weights.reshape(dim * choices, *weights.shape[2:])
+
+
+@singledispatch
+def moved(kernel: Kernel, x, values_x, y, values_y) -> Callable:
+    """A function (d, i, e, j) -> block of k(x with choice i at d, y with choice j at e); choice 0 stays.
+
+    This version serves any kernel by calling it; those below know what one replacement changes.
+    """
+
+    def evaluate(d, i, e, j):
+        x_moved = x.at[:, d].set(values_x[:, d, i])
+        y_moved = y.at[:, e].set(values_y[:, e, j])
+        pairs = jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))
+        return pairs(x_moved, y_moved).astype(jnp.float64)
+
+    return evaluate
+
+
+@moved.register
+def _(kernel: Mismatches, x, values_x, y, values_y) -> Callable:
+    mismatches = jax.lax.scan(
+        lambda total, column: (total + (column[0][:, None] != column[1]), None),
+        jnp.zeros((len(x), len(y)), jnp.int32),
+        (x.T, y.T),
+    )[0]
+
+    def differ(a, b):
+        return (a[:, None] != b).astype(jnp.int32)
+
+    def evaluate(d, i, e, j):
+        a, b = values_x[:, d, i], values_y[:, e, j]
+        same = differ(a, b) - differ(x[:, d], y[:, d])
+        apart = differ(a, y[:, d]) - differ(x[:, d], y[:, d]) + differ(x[:, e], b) - differ(x[:, e], y[:, e])
+        return kernel.of_distance(mismatches + jnp.where(d == e, same, apart), x.shape[-1])
+
+    return evaluate
+
+
+@moved.register
+def _(kernel: BagOfWords, x, values_x, y, values_y) -> Callable:
+    # |B_x + u - B_y - w|^2 = |B_x - B_y|^2 + (2 u'(B_x - B_y) + |u|^2) + (-2 w'(B_x - B_y) + |w|^2) - 2 u'w
+    # with u, w the signed word vectors of the two moves: every moved distance is O(1) from tables of counts.
+    own_x, own_y = own_counts(x, values_x), own_counts(y, values_y)  # (D, M + 1, n)
+    across_x, across_y = counts(y, values_x), counts(x, values_y)  # (D, M + 1, n, m), (D, M + 1, m, n)
+    change_x = changes(own_x[..., None] - across_x, values_x[..., None])
+    change_y = jnp.swapaxes(changes(own_y[..., None] - across_y, values_y[..., None]), -1, -2)
+    squares_x, squares_y = present(x, own_x[:, 0]), present(y, own_y[:, 0])
+    common = jnp.sum(jnp.where((x >= 0).T[..., None], across_x[:, 0], 0), 0, dtype=jnp.int32)
+    distance = squares_x[:, None] + squares_y - 2 * common
+
+    def evaluate(d, i, e, j):
+        a, b, v, w = x[:, d, None], y[:, e], values_x[:, d, i, None], values_y[:, e, j]
+        alike = (v == w).astype(jnp.int32) - (v == b) - (a == w) + (a == b)  # u'w
+        return kernel.of_distance(distance + change_x[d, i] + change_y[e, j] - 2 * alike, x.shape[-1])
+
+    return evaluate
+
+
+@moved.register
+def _(kernel: Sum, x, values_x, y, values_y) -> Callable:
+    a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
+    return lambda *move: a(*move) + b(*move)
+
+
+@moved.register
+def _(kernel: Product, x, values_x, y, values_y) -> Callable:
+    a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
+    return lambda *move: a(*move) * b(*move)
+
+
+@moved.register
+def _(kernel: Weighted, x, values_x, y, values_y) -> Callable:
+    base = moved(kernel.base, x, values_x, y, values_y)
+    weight = jax.vmap(kernel.weight)
+
+    def evaluate(d, i, e, j):
+        w_x, w_y = weight(x.at[:, d].set(values_x[:, d, i])), weight(y.at[:, e].set(values_y[:, e, j]))
+        return base(d, i, e, j) * w_x[:, None] * w_y
+
+    return evaluate
+
+
+def counts(documents, words):
+    """How often each word (n, D, M) occurs in each document (m, D): (D, M, n, m)."""
+    words = jnp.moveaxis(words, 0, -1)[..., None]
+
+    def add_position(total, column):
+        return total + (words == column), None
+
+    start = jnp.zeros((*words.shape[:-1], len(documents)), jnp.int32)
+    return jax.lax.scan(add_position, start, documents.T)[0]
+
+
+def own_counts(documents, words):
+    """How often each word (n, D, M) occurs in its own document: (D, M, n)."""
+    return jax.vmap(lambda document, own: counts(document[None], own[None])[..., 0, 0], out_axes=-1)(documents, words)
+
+
+def changes(excess, values):
+    """2 u'(B - B') + |u|^2 for the move of coordinate d to its choice; excess = B - B' at those words."""
+    values = jnp.moveaxis(values, 0, -2)
+    leaves = values != values[:, :1]
+    return 2 * (excess - excess[:, :1]) + 2 * leaves.astype(jnp.int32)
+
+
+def present(documents, own):
+    """|B|^2, the sum over the tokens that exist of their own count."""
+    return jnp.sum(jnp.where((documents >= 0).T, own, 0), 0)
