@@ -49,19 +49,18 @@ def check_finite(name: str, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def check_count(name: str, n: int) -> None:
-    if n < MINIMUM_OBSERVATIONS:
-        raise ValueError(f"{name}: expected at least {MINIMUM_OBSERVATIONS} observations; got {n}. Collect more data.")
+def check_count(name: str, n: int, minimum: int = MINIMUM_OBSERVATIONS) -> None:
+    if n < minimum:
+        raise ValueError(f"{name}: expected at least {minimum} observations; got {n}. Collect more data.")
 
 
 def check_reals(name: str, value) -> np.ndarray:
-    """A finite (n, D) float64 array with n >= 4; a vector is read as n observations of one coordinate."""
+    """A finite (n, D) float64 array; a vector is read as n observations of one coordinate."""
     array = to_numpy(name, value).astype(np.float64)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
-    check_count(name, len(array))
     return check_finite(name, array)
 
 
@@ -72,7 +71,6 @@ def check_integers(name: str, value) -> np.ndarray:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
-    check_count(name, len(array))
     rounded = np.rint(array)
     if not (rounded == array).all():
         where = tuple(int(i) for i in np.argwhere(rounded != array)[0])

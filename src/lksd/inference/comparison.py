@@ -16,6 +16,7 @@ from .calibration import (
     BOOTSTRAP_LIMIT,
     EDGEWORTH_ROWS,
     Bootstrap,
+    Conservative,
     Edgeworth,
     NullDistribution,
     edgeworth,
@@ -38,7 +39,8 @@ class Settings(NamedTuple):
     alternative: str
     alpha: float
     variance: str
-    calibration: str
+    calibration: str  # "bootstrap", "edgeworth" or "normal"
+    guarded: bool  # whether no p-value may fall below the normal one
     seed: int
 
 
@@ -88,7 +90,8 @@ def compare_scores(
     variance : "jackknife", "ustat", "vstat" or "regularised"
         The paper's estimators, and one that is made for (nearly) identical models.
     calibration : "auto", "bootstrap", "edgeworth" or "normal"
-        "normal" is the paper's; "auto" bootstraps up to 1,000 observations and uses the expansion beyond.
+        "normal" is the paper's. "auto" takes the bootstrap up to 1,000 observations and the expansion
+        beyond, and never a p-value below the normal one.
     mask : (n, D) boolean array, optional
         False where an observation lacks a position (discrete operators).
 
@@ -106,7 +109,7 @@ def compare_scores(
     alpha, seed = check_probability("alpha", alpha), check_seed(seed)
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
     n = len(family[0].x)
-    settings = Settings(alternative, alpha, variance, choose_calibration(calibration, variance, n), seed)
+    settings = Settings(alternative, alpha, variance, choose_calibration(calibration, variance, n), calibration == "auto", seed)
     weights = multinomial_weights(n, replicate_count(alpha), seed) if settings.calibration == "bootstrap" else None
     tests = [studentise(hypothesis, settings, weights) for hypothesis in family]
     if len(tests) == 1:
@@ -175,9 +178,8 @@ def calibrate(test: Studentised, settings: Settings, weights: np.ndarray | None)
     """The distribution of T under a true difference of zero."""
     if not test.error > 0 or settings.calibration == "normal":
         return Edgeworth()
-    if weights is not None:
-        return Bootstrap.of(studentised_replicates(test.sums, weights))
-    return expansion(test, settings)
+    corrected = expansion(test, settings) if weights is None else Bootstrap.of(studentised_replicates(test.sums, weights))
+    return Conservative(corrected) if settings.guarded else corrected
 
 
 def expansion(test: Studentised, settings: Settings) -> Edgeworth:
@@ -213,23 +215,44 @@ def judge(test: Studentised, settings: Settings, own: NullDistribution, referenc
 
 def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarray | None) -> ComparisonResult:
     """Single-step max-T over all hypotheses; the whole is told by its most significant member."""
-    two_sided = settings.alternative == "two-sided"
     nulls = [calibrate(test, settings, weights) for test in tests]
     live = [index for index, test in enumerate(tests) if test.error > 0]
-    values = [test.statistic for test in tests]
-    if weights is not None:
-        replicates = np.stack([studentised_replicates(tests[i].sums, weights) for i in live]) if live else None
-    else:
-        values = [null.normal_score(t) if isinstance(null, Edgeworth) else t for null, t in zip(nulls, values, strict=True)]
-        replicates = normal_replicates(np.stack([tests[i].sums.rows for i in live]), settings.seed) if live else None
-    joint = largest(replicates, two_sided) if replicates is not None else Edgeworth()
-    results = []
-    for index, (test, null, value) in enumerate(zip(tests, nulls, values, strict=True)):
-        pvalue = joint.upper(abs(value) if two_sided else value) if index in live else 1.0
-        results.append(record(test, settings, pvalue, pvalue <= settings.alpha, null))
-    best = min(range(len(results)), key=lambda i: (results[i].pvalue, -abs(results[i].statistic)))
+    pvalues = np.ones(len(tests))
+    if live:
+        pvalues[live] = adjusted_pvalues([tests[i] for i in live], [nulls[i] for i in live], settings, weights)
+    results = [
+        record(test, settings, pvalue, pvalue <= settings.alpha, null)
+        for test, null, pvalue in zip(tests, nulls, pvalues, strict=True)
+    ]
+    two_sided = settings.alternative == "two-sided"
+    best = min(results, key=lambda result: (result.pvalue, -abs(result.statistic) if two_sided else -result.statistic))
     note = f"the most significant of {len(results)} hypotheses is shown; p-values are adjusted for all of them (max-T)."
-    return replace(results[best], tests=tuple(results), notes=(*results[best].notes, note))
+    return replace(best, tests=tuple(results), notes=(*best.notes, note))
+
+
+def adjusted_pvalues(
+    tests: list[Studentised], nulls: list[NullDistribution], settings: Settings, weights: np.ndarray | None
+) -> np.ndarray:
+    """P(max_a T_a >= t) for each t, from joint resamples, joint normal draws, or the larger of both."""
+    two_sided = settings.alternative == "two-sided"
+    statistics = np.array([test.statistic for test in tests])
+    pvalues = np.zeros(len(tests))
+    if weights is not None:
+        joint = largest(np.stack([studentised_replicates(test.sums, weights) for test in tests]), two_sided)
+        pvalues = exceedances(joint, statistics, two_sided)
+    if weights is None or settings.guarded:
+        normal = largest(normal_replicates(np.stack([test.sums.rows for test in tests]), settings.seed), two_sided)
+        pvalues = np.maximum(pvalues, exceedances(normal, statistics, two_sided))
+    if settings.calibration == "edgeworth":
+        expansions = [null.corrected if isinstance(null, Conservative) else null for null in nulls]
+        scores = np.array([e.normal_score(t) for e, t in zip(expansions, statistics, strict=True)])
+        corrected = exceedances(normal, scores, two_sided)
+        pvalues = np.maximum(pvalues, corrected) if settings.guarded else corrected
+    return pvalues
+
+
+def exceedances(joint: NullDistribution, statistics: np.ndarray, two_sided: bool) -> np.ndarray:
+    return np.array([joint.upper(abs(t) if two_sided else t) for t in statistics])
 
 
 def record(test: Studentised, settings: Settings, pvalue: float, reject: bool, null: NullDistribution) -> ComparisonResult:

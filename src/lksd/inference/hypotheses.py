@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validation import check_choice
+from .._validation import check_choice, check_count
 from ..kernels import Kernel, as_kernel
 from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
 
@@ -38,6 +38,7 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
             built = as_operator(choice, one)
             built.check_kernel(one)
             observations = built.observations(x, mask)
+            check_count("x", len(observations))
             check_spread(observations)
             stacked = np.stack([built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True)])
             found.append(Hypothesis(one, built, observations, stacked))

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._float64 import float64
-from .._validation import check_probability, check_range, check_reals
+from .._validation import check_count, check_probability, check_range, check_reals
 from ..kernels import Kernel, as_kernel, kernel_block
 from .calibration import Edgeworth
 from .results import MMDResult
@@ -41,6 +41,8 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     alpha = check_probability("alpha", alpha)
     kernel = as_kernel(kernel)
     data, from_p, from_q = samples(kernel, {"x": x, "y_p": y_p, "y_q": y_q})
+    for name, sample in (("x", data), ("y_p", from_p), ("y_q", from_q)):
+        check_count(name, len(sample))
     # Row means: of the model's own Gram matrix without the diagonal, and of the data at each point.
     own_p, own_q = own_means(kernel, from_p), own_means(kernel, from_q)
     data_p, p_data = cross_means(kernel, data, from_p)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .calibration import Bootstrap, NullDistribution
 
-NORMAL_DRAWS = 99_999
+NORMAL_DRAWS = 19_999
 
 
 def largest(replicates: np.ndarray, two_sided: bool) -> NullDistribution:

@@ -8,14 +8,14 @@ import platform
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from .._validation import check_probability
 from . import ustatistic
-from .calibration import Bootstrap, Edgeworth, NullDistribution
+from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution
 from .text import number, pvalue_text, table
 from .ustatistic import Components
 
@@ -101,7 +101,7 @@ class ComparisonResult(DifferenceResult):
     contributions: np.ndarray
     zeta: Components
     notes: tuple[str, ...] = ()
-    tests: tuple[Self, ...] = field(default=())
+    tests: tuple[ComparisonResult, ...] = field(default=())
 
     @property
     def calibration(self) -> str:
@@ -171,8 +171,8 @@ class ComparisonResult(DifferenceResult):
             f"operator {self.operator}",
         ]
         if self.tests:
-            several = [(t.kernel, t.operator, f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no") for t in self.tests]
-            lines += ["", *table(("kernel", "operator", "T", "adjusted p", "rejected"), several)]
+            several = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests]
+            lines += ["", *table(("T", "adjusted p", "rejected", "operator", "kernel"), several, left=(3, 4))]
         lines += ["", *(f"Note: {note}" for note in self.notes), self.sentence]
         return "\n".join(lines)
 
@@ -233,7 +233,7 @@ class GoodnessOfFitResult(TestResult):
 
 
 RECORDS: dict[str, type] = {
-    cls.__name__: cls for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Components)
+    cls.__name__: cls for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Conservative, Components)
 }
 
 

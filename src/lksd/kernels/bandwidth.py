@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import check_reals
+from .._validation import check_count, check_reals
 
 SUBSET = 2_000
 _SUBSET_SEED = 0
+
+
+def check_sample(x) -> np.ndarray:
+    rows = check_reals("x", x)
+    check_count("x", len(rows), minimum=2)
+    return rows
 
 
 def subset(x: np.ndarray) -> tuple[np.ndarray, str]:
@@ -22,7 +28,7 @@ def median_preconditioner(x) -> tuple[float, str]:
     """The squared median of the pairwise Euclidean distances."""
     from scipy.spatial.distance import pdist
 
-    rows, pairs = subset(check_reals("x", x))
+    rows, pairs = subset(check_sample(x))
     scale = float(np.median(pdist(rows)))
     if scale == 0:
         raise ValueError(
@@ -36,7 +42,7 @@ def coordinate_medians(x) -> np.ndarray:
     """The squared median of |x_id - x_jd| for every coordinate d."""
     from scipy.spatial.distance import pdist
 
-    rows, _ = subset(check_reals("x", x))
+    rows, _ = subset(check_sample(x))
     scales = np.array([np.median(pdist(column[:, None])) for column in rows.T])
     if not scales.all():
         column = int(np.flatnonzero(scales == 0)[0])
@@ -49,7 +55,7 @@ def coordinate_medians(x) -> np.ndarray:
 
 def covariance_preconditioner(x, shrinkage: float) -> tuple[np.ndarray, str]:
     """(1 - shrinkage) S + shrinkage tr(S)/D I with S the sample covariance."""
-    rows = check_reals("x", x)
+    rows = check_sample(x)
     n, dim = rows.shape
     if not 0 <= shrinkage <= 1:
         raise ValueError(f"shrinkage: expected a number between 0 and 1; got {shrinkage}. 0 is the paper's choice.")

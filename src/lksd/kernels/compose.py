@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -103,7 +103,7 @@ class PerCoordinate(Kernel):
             )
 
     @classmethod
-    def median(cls, x, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> Self:
+    def median(cls, x, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
         """Median scales: of whole observations for ``base``, of each coordinate for ``own``."""
         return cls(base.median(x), own(coordinate_medians(x), source="median of each coordinate"))
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._float64 import float64
 from .base import Domain, Kernel
 from .radial import Radial
 
@@ -25,6 +26,7 @@ class IntegerDistance(Kernel):
     def of_distance(self, rho, dim: int):
         """f(rho) for observations of ``dim`` columns."""
 
+    @float64
     def __call__(self, x, y):
         return self.of_distance(self.distance(jnp.asarray(x), jnp.asarray(y)), x.shape[-1])
 
@@ -40,7 +42,7 @@ class Hamming(Mismatches):
     """exp(-d_H) with d_H the share of coordinates that differ, as in the paper."""
 
     def of_distance(self, rho, dim: int):
-        return jnp.exp(-rho / dim)
+        return jnp.exp(-jnp.asarray(rho, jnp.float64) / dim)
 
 
 class OneHot(Mismatches):

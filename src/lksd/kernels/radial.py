@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -69,13 +69,13 @@ class Radial(Kernel):
         return self.profile(jnp.sum(whitened**2)).value
 
     @classmethod
-    def median(cls, x, **parameters) -> Self:
+    def median(cls, x, **parameters) -> Radial:
         """The kernel with Lambda = median^2 I, the median over all pairwise distances of ``x``."""
         preconditioner, source = median_preconditioner(x)
         return cls(preconditioner, source=source, **parameters)
 
     @classmethod
-    def covariance(cls, x, shrinkage: float = 0.01, **parameters) -> Self:
+    def covariance(cls, x, shrinkage: float = 0.01, **parameters) -> Radial:
         """The kernel with Lambda = (1 - shrinkage) S + shrinkage tr(S)/D I, S the covariance of ``x``."""
         preconditioner, source = covariance_preconditioner(x, shrinkage)
         return cls(preconditioner, source=source, **parameters)

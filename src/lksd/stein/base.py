@@ -73,4 +73,9 @@ def stein_kernel(operator: SteinOperator, kernel, x, score_x, y=None, score_y=No
         y = operator.observations(y)
         score_y = operator.scores("score_y", score_y, y)
     arrays = (jnp.asarray(x), jnp.asarray(score_x)[None], jnp.asarray(y), jnp.asarray(score_y)[None])
-    return np.asarray(operator.block(kernel, *arrays)[0])
+    return np.asarray(_block(operator, kernel, *arrays)[0])
+
+
+@eqx.filter_jit
+def _block(operator: SteinOperator, kernel: Kernel, x, scores_x, y, scores_y):
+    return operator.block(kernel, x, scores_x, y, scores_y)

@@ -105,10 +105,11 @@ def _add_tile(fixed, sums: _Sums, position, rows: int) -> _Sums:
     every = [*blocks, h]
     rows_i, rows_j = (jnp.stack([part.sum(axis) for part in every]) for axis in (1, 0))
     products = add(sums.products, i, h @ at(weights, j))
+    products = jax.lax.cond(i == j, lambda: products, lambda: add(products, j, h.T @ at(weights, i)))
     return _Sums(
         rows=add(add(sums.rows, i, rows_i, 1), j, mirrored * rows_j, 1),
         squares=sums.squares + (1 + mirrored) * jnp.sum(h**2),
-        products=add(products, j, mirrored * (h.T @ at(weights, i))),
+        products=products,
     )
 
 

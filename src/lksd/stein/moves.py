@@ -136,7 +136,9 @@ def _(kernel: BagOfWords, x, values_x, y, values_y) -> Callable:
     def evaluate(d, i, e, j):
         a, b, v, w = x[:, d, None], y[:, e], values_x[:, d, i, None], values_y[:, e, j]
         alike = (v == w).astype(jnp.int32) - (v == b) - (a == w) + (a == b)  # u'w
-        return kernel.of_distance(distance + change_x[d, i] + change_y[e, j] - 2 * alike, x.shape[-1])
+        moved_distance = distance + change_x[d, i] + change_y[e, j] - 2 * alike
+        # Moves at positions that do not exist have weight zero and no meaning, but must stay finite.
+        return kernel.of_distance(jnp.maximum(moved_distance, 0), x.shape[-1])
 
     return evaluate
 
