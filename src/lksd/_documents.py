@@ -43,7 +43,9 @@ def pad_scores(scores, shape: tuple[int, ...]) -> np.ndarray:
     for index, score in enumerate(scores):
         rows = np.asarray(score, dtype=np.float64)
         if index >= shape[0] or rows.shape[1:] != shape[2:] or len(rows) > shape[1]:
-            raise ValueError(f"scores: expected one for each token; document {index} has an array of shape {rows.shape}. Check its length.")
+            raise ValueError(
+                f"scores: expected one for each token; document {index} has an array of shape {rows.shape}. Check its length."
+            )
         padded[index, : len(rows)] = rows
     return padded
 

@@ -95,7 +95,7 @@ def check_range(name: str, tokens: np.ndarray, n_values: int) -> None:
 
 
 def check_probability(name: str, value) -> float:
-    if isinstance(value, bool) or not np.isscalar(value) or isinstance(value, str) or not 0 < value < 1:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
         raise ValueError(f"{name}: expected a number strictly between 0 and 1; got {value!r}. A usual choice is 0.05.")
     return float(value)
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from lksd.kernels import IMQ, BagOfWords, Hamming, PerCoordinate, Sum, Weighted, Polynomial
+from lksd.kernels import IMQ, BagOfWords, Hamming, PerCoordinate, Polynomial, Sum, Weighted
 from lksd.stein import Barker, Difference, Langevin, gram_sums, paired, stein_kernel
 
 N, DIM, L = 37, 4, 5
@@ -40,7 +40,7 @@ def test_sums_equal_dense(name):
     each = dense(operator, kernel, x, scores)
     h = each[0] - each[1]
     off, weights = h - np.diag(np.diag(h)), np.random.default_rng(2).normal(size=(N, 3))
-    for tile in (None, 37, 20, 9):
+    for tile in (None, 9):
         sums = gram_sums(operator, kernel, x, scores, [1.0, -1.0], weights, tile=tile)
         largest = np.abs(off.sum(1)).max()
         np.testing.assert_allclose(sums.rows, off.sum(1), atol=1e-12 * largest, rtol=0)
@@ -50,12 +50,12 @@ def test_sums_equal_dense(name):
         np.testing.assert_allclose(sums.products, h @ weights, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["imq", "difference"])
 def test_row_order_changes_nothing(name):
     operator, kernel, (x, scores) = CASES[name]
     order = np.random.default_rng(3).permutation(N)
-    rows = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=16).rows
-    permuted = gram_sums(operator, kernel, x[order], scores[:, order], [1.0, -1.0], tile=16).rows
+    rows = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=9).rows
+    permuted = gram_sums(operator, kernel, x[order], scores[:, order], [1.0, -1.0], tile=9).rows
     np.testing.assert_allclose(permuted, rows[order], atol=1e-12 * np.abs(rows).max(), rtol=0)
 
 

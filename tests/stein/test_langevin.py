@@ -74,7 +74,9 @@ def test_block_equals_autodiff(name):
     y[0] = x[0]  # a pair at distance zero
     with jax.enable_x64(True):
         pair = jax.jit(lambda a, s, b, t: autodiff(kernel, a, s, b, t))
-        expected = np.array([[float(pair(*map(jnp.asarray, (a, u, b, v)))) for b, v in zip(y, t)] for a, u in zip(x, s)])
+        expected = np.array(
+            [[float(pair(*map(jnp.asarray, (a, u, b, v)))) for b, v in zip(y, t, strict=True)] for a, u in zip(x, s, strict=True)]
+        )
     block = stein_kernel(Langevin(), kernel, x, s, y, t)
     assert block.dtype == np.float64
     np.testing.assert_allclose(block, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
@@ -120,7 +122,13 @@ def expectation(kernel, density, nodes, points):
     return h @ (mass / mass.sum()), np.abs(h) @ (mass / mass.sum())
 
 
-LINE = [IMQ(1.3), Gaussian(0.9), PerCoordinate(IMQ(2.0), Gaussian(1.0)), Weighted(IMQ(), Polynomial(0.5)), Sum(IMQ(), Gaussian(3.0))]
+LINE = [
+    IMQ(1.3),
+    Gaussian(0.9),
+    PerCoordinate(IMQ(2.0), Gaussian(1.0)),
+    Weighted(IMQ(), Polynomial(0.5)),
+    Sum(IMQ(), Gaussian(3.0)),
+]
 
 
 @pytest.mark.parametrize("kernel", LINE, ids=str)
@@ -131,7 +139,9 @@ def test_stein_identity_on_the_line(kernel):
     np.testing.assert_allclose(mean / size, 0, atol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", [IMQ(np.array([[2.0, 0.5], [0.5, 1.0]])), PerCoordinate(IMQ(2.0), IMQ(np.array([1.0, 2.0])))], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [IMQ(np.array([[2.0, 0.5], [0.5, 1.0]])), PerCoordinate(IMQ(2.0), IMQ(np.array([1.0, 2.0])))], ids=str
+)
 def test_stein_identity_in_the_plane(kernel):
     grid = np.linspace(-9, 12, 180)
     nodes = np.stack(np.meshgrid(grid, grid), -1).reshape(-1, 2)

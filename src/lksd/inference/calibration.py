@@ -43,6 +43,10 @@ class NullDistribution(ABC):
     @abstractmethod
     def __str__(self) -> str: ...
 
+    def normal_score(self, t: float) -> float:
+        """The standard normal value that lies as far out as t does here."""
+        return float(-ndtri(self.upper(t))) if t >= 0 else float(ndtri(self.lower(t)))
+
 
 @dataclass(frozen=True)
 class Edgeworth(NullDistribution):
@@ -54,20 +58,20 @@ class Edgeworth(NullDistribution):
     a: float = 0.0
     c: float = 0.0
 
-    def normal_score(self, t: float) -> float:
+    def transformed(self, t: float) -> float:
         return t + self.a * t**2 + self.a**2 * t**3 / 3 + self.c
 
     def quantile(self, z: float) -> float:
-        """The inverse of ``normal_score``, which is ((1 + a t)^3 - 1) / (3 a) + c."""
+        """The inverse of ``transformed``, which is ((1 + a t)^3 - 1) / (3 a) + c."""
         if abs(self.a) < 1e-12:
             return float(z - self.c)
         return float((np.cbrt(1 + 3 * self.a * (z - self.c)) - 1) / self.a)
 
     def upper(self, t: float) -> float:
-        return float(ndtr(-self.normal_score(t)))
+        return float(ndtr(-self.transformed(t)))
 
     def lower(self, t: float) -> float:
-        return float(ndtr(self.normal_score(t)))
+        return float(ndtr(self.transformed(t)))
 
     def upper_quantile(self, probability: float) -> float:
         return self.quantile(float(ndtri(1 - probability)))

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .._validation import check_choice, check_probability, check_seed
-
 from ..stein import GramSums, gram_sums, paired
 from . import ustatistic
 from .calibration import (
@@ -157,7 +156,9 @@ def studentise(hypothesis: Hypothesis, settings: Settings, weights: np.ndarray |
         note = "the U-statistic estimate of the variance is negative, so the null hypothesis is kept; use variance='jackknife'."
         return Studentised(hypothesis, sums, numerator, math.nan, (*notes, note))
     if math.sqrt(variance) <= ROUNDING * scale:
-        note = "the variance of the difference is at rounding level, so the null hypothesis is kept; are the observations all alike?"
+        note = (
+            "the variance of the difference is at rounding level, so the null hypothesis is kept; are the observations all alike?"
+        )
         return Studentised(hypothesis, sums, numerator, 0.0, (*notes, note))
     return Studentised(hypothesis, sums, numerator, math.sqrt(variance / n), notes)
 
@@ -221,7 +222,7 @@ def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarr
     if live:
         pvalues[live] = adjusted_pvalues([tests[i] for i in live], [nulls[i] for i in live], settings, weights)
     results = [
-        record(test, settings, pvalue, pvalue <= settings.alpha, null)
+        record(test, settings, float(pvalue), bool(pvalue <= settings.alpha), null)
         for test, null, pvalue in zip(tests, nulls, pvalues, strict=True)
     ]
     two_sided = settings.alternative == "two-sided"
@@ -236,19 +237,13 @@ def adjusted_pvalues(
     """P(max_a T_a >= t) for each t, from joint resamples, joint normal draws, or the larger of both."""
     two_sided = settings.alternative == "two-sided"
     statistics = np.array([test.statistic for test in tests])
-    pvalues = np.zeros(len(tests))
-    if weights is not None:
-        joint = largest(np.stack([studentised_replicates(test.sums, weights) for test in tests]), two_sided)
-        pvalues = exceedances(joint, statistics, two_sided)
-    if weights is None or settings.guarded:
-        normal = largest(normal_replicates(np.stack([test.sums.rows for test in tests]), settings.seed), two_sided)
-        pvalues = np.maximum(pvalues, exceedances(normal, statistics, two_sided))
-    if settings.calibration == "edgeworth":
-        expansions = [null.corrected if isinstance(null, Conservative) else null for null in nulls]
-        scores = np.array([e.normal_score(t) for e, t in zip(expansions, statistics, strict=True)])
-        corrected = exceedances(normal, scores, two_sided)
-        pvalues = np.maximum(pvalues, corrected) if settings.guarded else corrected
-    return pvalues
+    normal = largest(normal_replicates(np.stack([test.sums.rows for test in tests]), settings.seed), two_sided)
+    if weights is None:
+        scores = np.array([null.normal_score(t) for null, t in zip(nulls, statistics, strict=True)])
+        return exceedances(normal, scores, two_sided)
+    resampled = largest(np.stack([studentised_replicates(test.sums, weights) for test in tests]), two_sided)
+    pvalues = exceedances(resampled, statistics, two_sided)
+    return np.maximum(pvalues, exceedances(normal, statistics, two_sided)) if settings.guarded else pvalues
 
 
 def exceedances(joint: NullDistribution, statistics: np.ndarray, two_sided: bool) -> np.ndarray:

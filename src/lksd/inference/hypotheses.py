@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._validation import check_choice, check_count
-from ..kernels import Kernel, as_kernel
+from ..kernels import Kernel, as_kernel, check_on
 from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
 
 DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
@@ -40,6 +40,7 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
             observations = built.observations(x, mask)
             check_count("x", len(observations))
             check_spread(observations)
+            check_on(one, observations, scalar=not isinstance(built, Langevin))
             stacked = np.stack([built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True)])
             found.append(Hypothesis(one, built, observations, stacked))
     return found
@@ -48,7 +49,9 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
 def part(score, name: str, position: int, count: int):
     """The scores that belong to one of several operators."""
     if not isinstance(score, (list, tuple)) or len(score) != count:
-        raise ValueError(f"{name}: expected a tuple of {count} arrays, one for each operator; got {type(score).__name__}. Give one for each.")
+        raise ValueError(
+            f"{name}: expected a tuple of {count} arrays, one for each operator; got {type(score).__name__}. Give one for each."
+        )
     return score[position]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._float64 import float64
 from .._validation import check_count, check_probability, check_range, check_reals
-from ..kernels import Kernel, as_kernel, kernel_block
+from ..kernels import Kernel, as_kernel, check_on, kernel_block
 from .calibration import Edgeworth
 from .results import MMDResult
 
@@ -43,6 +43,7 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     data, from_p, from_q = samples(kernel, {"x": x, "y_p": y_p, "y_q": y_q})
     for name, sample in (("x", data), ("y_p", from_p), ("y_q", from_q)):
         check_count(name, len(sample))
+    check_on(kernel, data, scalar=True)
     # Row means: of the model's own Gram matrix without the diagonal, and of the data at each point.
     own_p, own_q = own_means(kernel, from_p), own_means(kernel, from_q)
     data_p, p_data = cross_means(kernel, data, from_p)
@@ -86,7 +87,9 @@ def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
         arrays = [check_reals(name, one) for name, one in given.items()]
         for name, array in zip(given, arrays, strict=True):
             if array.shape[1] != arrays[0].shape[1]:
-                raise ValueError(f"{name}: expected {arrays[0].shape[1]} columns as in x; got {array.shape[1]}. Use the same coordinates.")
+                raise ValueError(
+                    f"{name}: expected {arrays[0].shape[1]} columns as in x; got {array.shape[1]}. Use the same coordinates."
+                )
         return arrays
     tokens = [as_tokens(one) for one in given.values()]
     size = getattr(kernel, "n_values", None)

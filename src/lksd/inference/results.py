@@ -112,17 +112,17 @@ class ComparisonResult(DifferenceResult):
         """Whether the models' scores agree to rounding on this data."""
         return self.standard_error == 0 and self.difference == 0
 
-    def required_n(self, power: float = 0.8) -> float:
+    def required_n(self, power: float = 0.8) -> int | float:
         """How many new observations would reject with probability ``power`` if the true difference equals the estimate."""
         return self._required_n(self.difference, power)
 
-    def required_n_interval(self, power: float = 0.8, level: float = 0.95) -> tuple[float, float]:
+    def required_n_interval(self, power: float = 0.8, level: float = 0.95) -> tuple[int | float, int | float]:
         """``required_n`` at the two ends of the confidence interval of the difference."""
         low, high = self.confidence_interval(level)
         sizes = sorted(self._required_n(end, power) for end in (low, high))
         return (sizes[0], math.inf if low <= 0 <= high else sizes[1])
 
-    def _required_n(self, difference: float, power: float) -> float:
+    def _required_n(self, difference: float, power: float) -> int | float:
         power = check_probability("power", power)
         tail = self.alpha if self.alternative == "greater" else self.alpha / 2
         if self.alternative == "two-sided":
@@ -149,7 +149,10 @@ class ComparisonResult(DifferenceResult):
         size = self.required_n(0.8)
         if not math.isfinite(size):
             return f"Undecided ({p})."
-        return f"Undecided ({p}): a new sample of {size:,.0f} would reject with probability 0.8 if the true difference equals the estimate."
+        return (
+            f"Undecided ({p}): a new sample of {size:,.0f} would reject with probability 0.8 "
+            "if the true difference equals the estimate."
+        )
 
     def __str__(self) -> str:
         low, high = self.confidence_interval()
@@ -171,7 +174,9 @@ class ComparisonResult(DifferenceResult):
             f"operator {self.operator}",
         ]
         if self.tests:
-            several = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests]
+            several = [
+                (f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests
+            ]
             lines += ["", *table(("T", "adjusted p", "rejected", "operator", "kernel"), several, left=(3, 4))]
         lines += ["", *(f"Note: {note}" for note in self.notes), self.sentence]
         return "\n".join(lines)
@@ -223,7 +228,8 @@ class GoodnessOfFitResult(TestResult):
         lines = [
             "H0: the data come from the model",
             "",
-            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {p}, n = {self.n}; {self.replicates} bootstrap replicates",
+            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {p}, n = {self.n}",
+            f"bootstrap with {self.replicates} replicates",
             f"kernel   {self.kernel}",
             f"operator {self.operator}",
             "",

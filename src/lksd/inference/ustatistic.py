@@ -5,6 +5,7 @@ Notation as in the paper: r_i = sum_{j != i} H_ij, U = sum r_i / (n(n-1)), v the
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ def components(rows: np.ndarray, squares: float) -> Components:
     return Components(float(chained - apart), float(squares / (n * (n - 1)) - apart))
 
 
-def hoeffding_variance(n: float, zeta: Components) -> float:
+def hoeffding_variance(n: int, zeta: Components) -> float:
     """Var(U_n), eq. (A.2)."""
     return (4 * (n - 2) * zeta.zeta_1 + 2 * zeta.zeta_2) / (n * (n - 1))
 
@@ -72,19 +73,19 @@ def regularised(rows: np.ndarray, order: np.ndarray, pairs: np.ndarray) -> Regul
     return Regularised(float(u + eps * mean), float(np.var(g, ddof=1) / 2))
 
 
-def required_n(difference: float, zeta: Components, quantiles: float) -> float:
+def required_n(difference: float, zeta: Components, quantiles: float) -> int | float:
     """The smallest n with difference >= quantiles * sqrt(Var(U_n)); infinite if the difference is not positive."""
     if difference <= 0:
-        return np.inf
+        return math.inf
 
     def enough(n: int) -> bool:
-        return difference >= quantiles * np.sqrt(max(hoeffding_variance(n, zeta), 0.0))
+        return difference >= quantiles * math.sqrt(max(hoeffding_variance(n, zeta), 0.0))
 
     high = 4
     while not enough(high):
         high *= 2
         if high > 2**60:
-            return np.inf
+            return math.inf
     low = high // 2 if high > 4 else 3
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,6 +1,6 @@
 """Kernels: small immutable objects with a pointwise form."""
 
-from .base import Kernel, as_kernel
+from .base import Kernel, as_kernel, check_on
 from .compose import PerCoordinate, Product, Sum, Weighted
 from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
 from .gram import gram, kernel_block
@@ -24,6 +24,7 @@ __all__ = [
     "Sum",
     "Weighted",
     "as_kernel",
+    "check_on",
     "gram",
     "kernel_block",
 ]

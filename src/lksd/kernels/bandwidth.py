@@ -24,7 +24,7 @@ def subset(x: np.ndarray) -> tuple[np.ndarray, str]:
     return x[np.sort(rows)], f"a fixed subset of {SUBSET} rows"
 
 
-def median_preconditioner(x) -> tuple[float, str]:
+def median_preconditioner(x) -> tuple[np.ndarray, str]:
     """The squared median of the pairwise Euclidean distances."""
     from scipy.spatial.distance import pdist
 
@@ -35,7 +35,7 @@ def median_preconditioner(x) -> tuple[float, str]:
             "x: the median distance between observations is zero, so at least half of the pairs are identical. "
             "Give the scale yourself, for example IMQ(preconditioner=1.0)."
         )
-    return scale**2, f"median of {pairs}"
+    return np.asarray(scale**2), f"median of {pairs}"
 
 
 def coordinate_medians(x) -> np.ndarray:

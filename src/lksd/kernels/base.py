@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Literal
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._float64 import float64
 
 Domain = Literal["real", "discrete", "any"]
 
@@ -19,7 +23,10 @@ class Kernel(eqx.Module):
     matrix-valued kernel, see [`PerCoordinate`][lksd.kernels.PerCoordinate]).
     """
 
-    domain: ClassVar[Domain] = "any"
+    @property
+    def domain(self) -> Domain:
+        """The space of the observations, where the kernel fits only one."""
+        return "any"
 
     @abstractmethod
     def __call__(self, x, y):
@@ -52,3 +59,20 @@ def as_kernel(kernel) -> Kernel:
         )
     return Pointwise(kernel)
 
+
+@float64
+def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
+    """Refuse a kernel that cannot be evaluated on the observations, before any work is done with it."""
+    try:
+        value = jnp.asarray(kernel(jnp.asarray(x[0]), jnp.asarray(x[-1])))
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"kernel: expected one for observations of {x.shape[1]} columns; {kernel} fails on them ({reason}). "
+            "Check its preconditioner or parameters against the data."
+        ) from error
+    if value.shape != () and (scalar or value.shape != x.shape[1:]):
+        raise ValueError(
+            f"kernel: expected one number for a pair of observations; {kernel} gives an array of shape {value.shape}. "
+            "Kernels with one value for each coordinate fit the Langevin operator only."
+        )

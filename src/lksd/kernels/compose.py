@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -88,10 +87,12 @@ class PerCoordinate(Kernel):
         a (D,) array of them.
     """
 
-    domain: ClassVar[Domain] = "real"
-
     base: Radial
     own: Radial
+
+    @property
+    def domain(self) -> Domain:
+        return "real"
 
     def __check_init__(self):
         if not isinstance(self.base, Radial) or not isinstance(self.own, Radial):

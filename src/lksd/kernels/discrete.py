@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,7 +15,9 @@ from .radial import Radial
 class IntegerDistance(Kernel):
     """A kernel f(rho(x, y)) of an integer distance; -1 marks a position that a document lacks."""
 
-    domain: ClassVar[Domain] = "discrete"
+    @property
+    def domain(self) -> Domain:
+        return "discrete"
 
     @abstractmethod
     def distance(self, x, y):

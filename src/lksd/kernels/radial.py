@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -54,10 +54,12 @@ def positive_definite(preconditioner) -> np.ndarray:
 class Radial(Kernel):
     """A kernel phi(r); the profile phi and its derivatives unlock the matrix-product path."""
 
-    domain: ClassVar[Domain] = "real"
-
     preconditioner: eqx.AbstractVar[np.ndarray]
     source: eqx.AbstractVar[str]
+
+    @property
+    def domain(self) -> Domain:
+        return "real"
 
     @abstractmethod
     def profile(self, r) -> Profile:

@@ -41,7 +41,8 @@ class SteinOperator(eqx.Module):
             array = array[:, None]
         if array.shape != expected:
             raise ValueError(
-                f"{name}: expected shape {expected} for the {self} operator; got {array.shape}. Give one score for each observation."
+                f"{name}: expected shape {expected} for the {self} operator; got {array.shape}. "
+                "Give one score for each observation."
             )
         if np.issubdtype(x.dtype, np.integer):  # what stands at a position that does not exist is not read
             array = np.where((x >= 0).reshape(x.shape + (1,) * (array.ndim - x.ndim)), array, 0.0)

@@ -85,10 +85,11 @@ class CyclicOperator(DiscreteOperator):
 
     def __init__(self, n_values: int, order=None, witness: Witness = "per-coordinate"):
         self.n_values = n_values
-        self.order = None if order is None else np.asarray(order)
         self.witness = witness
-        self.ranks = None if order is None else np.argsort(self.order)
-        check_permutation(self.order, n_values)
+        self.order = self.ranks = None
+        if order is not None:
+            self.order = check_permutation(np.asarray(order), n_values)
+            self.ranks = np.argsort(self.order)
 
     def neighbour(self, x, step: int):
         """The value ``step`` places after x."""
@@ -152,11 +153,10 @@ def existing(x, moves: Moves) -> Moves:
     return Moves(jnp.where(there, moves.stay, 0.0), moves.values, jnp.where(there[..., None], moves.weights, 0.0))
 
 
-def check_permutation(order: np.ndarray | None, n_values: int) -> None:
-    if order is None:
-        return
+def check_permutation(order: np.ndarray, n_values: int) -> np.ndarray:
     if order.shape != (n_values,) or not np.array_equal(np.sort(order), np.arange(n_values)):
         raise ValueError(
             f"order: expected a permutation of 0 .. {n_values - 1}; got an array of shape {order.shape} that is none. "
             "List every value once, each followed by its successor."
         )
+    return order

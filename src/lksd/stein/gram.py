@@ -38,9 +38,7 @@ class _Sums(eqx.Module):
 
 
 @float64
-def gram_sums(
-    operator: SteinOperator, kernel: Kernel, x, scores, contrast, weights=None, tile: int | None = None
-) -> GramSums:
+def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weights=None, tile: int | None = None) -> GramSums:
     """Reduce the Gram matrices of S models, each unordered pair of tiles computed once.
 
     Parameters
@@ -73,12 +71,14 @@ def gram_sums(
     for i in range(blocks):
         for j in range(i, blocks):
             sums = _add_tile(fixed, sums, jnp.asarray([i, j]), rows)
+    row_sums = np.asarray(sums.rows)[:, :n]
+    check_rows(kernel, row_sums)
     model_diagonal = np.asarray(paired(operator, kernel, x, scores, x, scores))
     diagonal = np.asarray(contrast, dtype=np.float64) @ model_diagonal
     return GramSums(
-        model_rows=np.asarray(sums.rows)[:-1, :n],
+        model_rows=row_sums[:-1],
         model_diagonal=model_diagonal,
-        rows=np.asarray(sums.rows)[-1, :n],
+        rows=row_sums[-1],
         squares=float(sums.squares),
         diagonal=diagonal,
         products=np.asarray(sums.products)[:n] + diagonal[:, None] * weights,
@@ -127,6 +127,15 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
 
     rows = (x, jnp.moveaxis(scores_x, 1, 0), y, jnp.moveaxis(scores_y, 1, 0))
     return jax.lax.map(one, rows, batch_size=ELEMENTWISE_TILE).T
+
+
+def check_rows(kernel: Kernel, row_sums: np.ndarray) -> None:
+    if not np.isfinite(row_sums).all():
+        index = int(np.argwhere(~np.isfinite(row_sums).all(0))[0, 0])
+        raise ValueError(
+            f"kernel: the Stein kernel of {kernel} is not finite at observation {index}. "
+            "Check that the kernel is smooth there, and the size of the scores."
+        )
 
 
 def on_device(tree):

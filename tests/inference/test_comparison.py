@@ -1,0 +1,278 @@
+"""compare_scores against brute force, symmetries and special cases."""
+
+import threading
+
+import jax
+import numpy as np
+import oracles
+import pandas
+import polars
+import pytest
+from scipy import stats
+
+import lksd
+from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming, PerCoordinate
+from lksd.stein import Barker, Difference, Gibbs, Langevin, stein_kernel
+
+N, DIM = 14, 3
+
+
+def data(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, DIM))
+    return x, -(x - 0.4) + 0.1 * rng.normal(size=x.shape), -x / 1.3
+
+
+def dense(x, p, q, kernel):
+    h_p, h_q = (stein_kernel(Langevin(), kernel, x, score) for score in (p, q))
+    return h_p, h_q, h_p - h_q
+
+
+@pytest.mark.parametrize("variance", ["jackknife", "ustat", "vstat"])
+def test_every_field_equals_brute_force(variance):
+    x, p, q = data()
+    kernel = IMQ(2.0)
+    h_p, h_q, h = dense(x, p, q, kernel)
+    result = lksd.compare_scores(x, p, q, kernel, variance=variance, calibration="normal" if variance != "jackknife" else "auto")
+    v = {"jackknife": oracles.jackknife, "ustat": oracles.ustat_variance, "vstat": oracles.vstat_variance}[variance](h)
+    assert v > 0
+    assert result.difference == pytest.approx(oracles.u_statistic(h), rel=1e-10)
+    assert result.standard_error == pytest.approx(np.sqrt(v / N), rel=1e-9)
+    assert result.statistic == pytest.approx(np.sqrt(N) * oracles.u_statistic(h) / np.sqrt(v), rel=1e-9)
+    assert result.ksd_p == pytest.approx(oracles.u_statistic(h_p), rel=1e-10)
+    assert result.ksd_q == pytest.approx(oracles.u_statistic(h_q), rel=1e-10)
+    assert result.ksd_p_error == pytest.approx(np.sqrt(oracles.jackknife(h_p) / N), rel=1e-9)
+    assert result.ksd_q_error == pytest.approx(np.sqrt(oracles.jackknife(h_q) / N), rel=1e-9)
+    np.testing.assert_allclose(result.contributions, oracles.off_diagonal(h).sum(1) / (N * (N - 1)), rtol=1e-9)
+    assert result.contributions.sum() == pytest.approx(result.difference, rel=1e-12)
+    assert result.zeta == pytest.approx(oracles.zetas(h), rel=1e-9)
+    assert result.n == N
+    zeta_1, zeta_2 = oracles.zetas(h)
+    size = result.required_n(0.9)
+    quantiles = stats.norm.ppf(0.95) + stats.norm.ppf(0.9)
+
+    def spread(n):
+        return np.sqrt(max((4 * (n - 2) * zeta_1 + 2 * zeta_2) / (n * (n - 1)), 0))
+
+    if result.difference > 0:
+        assert result.difference >= quantiles * spread(size)
+    else:
+        assert size == np.inf
+
+
+def test_normal_calibration_is_the_papers():
+    x, p, q = data(60)
+    result = lksd.compare_scores(x, p, q, IMQ(2.0), calibration="normal", alpha=0.1)
+    assert result.pvalue == pytest.approx(stats.norm.sf(result.statistic), rel=1e-10)
+    assert result.reject == (result.statistic > stats.norm.ppf(0.9))
+    low, high = result.confidence_interval(0.9)
+    assert (high - low) / 2 == pytest.approx(stats.norm.ppf(0.95) * result.standard_error, rel=1e-9)
+    both = lksd.compare_scores(x, p, q, IMQ(2.0), calibration="normal", alternative="two-sided")
+    assert both.pvalue == pytest.approx(2 * stats.norm.sf(abs(both.statistic)), rel=1e-10)
+
+
+def test_default_is_the_larger_of_bootstrap_and_normal():
+    x, p, q = data(60)
+    results = {c: lksd.compare_scores(x, p, q, IMQ(2.0), calibration=c).pvalue for c in ("auto", "bootstrap", "normal")}
+    assert results["auto"] == max(results["bootstrap"], results["normal"])
+
+
+def test_edgeworth_takes_over_for_large_samples():
+    x, p, q = data(1_200)
+    results = {c: lksd.compare_scores(x, q, p, IMQ(2.0), calibration=c) for c in ("auto", "edgeworth", "normal")}
+    assert "Edgeworth" in results["auto"].calibration
+    assert results["auto"].pvalue == max(results["edgeworth"].pvalue, results["normal"].pvalue)
+
+
+def test_edgeworth_from_a_subset_is_close_to_all(monkeypatch):
+    from lksd.inference import comparison
+
+    x, p, q = data(1_500)
+    whole = lksd.compare_scores(x, p, q, IMQ(2.0), calibration="edgeworth").null
+    monkeypatch.setattr(comparison, "EDGEWORTH_ROWS", 700)
+    part = lksd.compare_scores(x, p, q, IMQ(2.0), calibration="edgeworth").null
+    assert part != whole
+    assert part.c == pytest.approx(whole.c, abs=0.02)
+    assert part.a == pytest.approx(whole.a, abs=0.02)
+
+
+@pytest.mark.parametrize("variance", ["jackknife", "ustat", "vstat", "regularised"])
+@pytest.mark.parametrize("alternative", ["greater", "two-sided"])
+def test_swapping_the_models_negates_everything(variance, alternative):
+    x, p, q = data(40)
+    options = {"variance": variance, "alternative": alternative}
+    one, other = lksd.compare_scores(x, p, q, IMQ(2.0), **options), lksd.compare_scores(x, q, p, IMQ(2.0), **options)
+    assert one.statistic == -other.statistic
+    assert one.difference == -other.difference
+    np.testing.assert_array_equal(one.contributions, -other.contributions)
+    assert (one.ksd_p, one.ksd_q) == (other.ksd_q, other.ksd_p)
+    low, high = one.confidence_interval()
+    assert other.confidence_interval() == pytest.approx((-high, -low))
+    if alternative == "two-sided":
+        assert one.pvalue == pytest.approx(other.pvalue)
+
+
+@pytest.mark.parametrize("variance", ["jackknife", "ustat", "vstat", "regularised"])
+@pytest.mark.parametrize("change", [0.0, 1e-15])
+def test_identical_scores_are_indistinguishable(variance, change):
+    x, p, _ = data(40)
+    for alternative in ("greater", "two-sided"):
+        result = lksd.compare_scores(x, p, p * (1 + change), IMQ(2.0), variance=variance, alternative=alternative)
+        assert (result.statistic, result.pvalue, result.reject, result.difference) == (0.0, 1.0, False, 0.0)
+        assert "indistinguishable" in str(result)
+        assert result.confidence_interval() == (0.0, 0.0)
+        assert result.required_n() == np.inf
+
+
+def test_close_models_are_still_compared():
+    """A relative change of 1e-9 in the scores is far above rounding."""
+    x = data(200)[0]
+    wide = lksd.compare_scores(x, -(x - 0.4) * (1 + 1e-9), -(x - 0.4), IMQ(2.0))
+    assert not wide.indistinguishable
+    assert wide.statistic == pytest.approx(
+        lksd.compare_scores(x, -(x - 0.4) * (1 + 1e-6), -(x - 0.4), IMQ(2.0)).statistic, rel=1e-3
+    )
+
+
+def test_negative_variance_keeps_the_null():
+    """Two right models whose scores differ by noise: the U-statistic variance is negative in about half of the samples."""
+    found = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(20, 1))
+        p, q = (-x + 0.1 * rng.normal(size=x.shape) for _ in range(2))
+        result = lksd.compare_scores(x, p, q, IMQ(1.0), variance="ustat")
+        if np.isnan(result.standard_error):
+            found += 1
+            assert (result.pvalue, result.reject) == (1.0, False)
+            assert "negative" in str(result)
+            assert result.confidence_interval() == (-np.inf, np.inf)
+    assert found > 0
+
+
+def test_regularised_statistic_equals_its_formula():
+    x, p, q = data(15)
+    *_, h = dense(x, p, q, IMQ(2.0))
+    result = lksd.compare_scores(x, p, q, IMQ(2.0), variance="regularised", seed=3)
+    order = np.random.default_rng(3).permutation(15)[:14]
+    pairs = h[order[0::2], order[1::2]]
+    eps, u = 15 ** (-1 / 3), oracles.u_statistic(h)
+    r = oracles.off_diagonal(h).sum(1) / 14
+    g = 2 * (r[order[0::2]] + r[order[1::2]] - 2 * u) + 2 * eps * (pairs - pairs.mean())
+    assert result.statistic == pytest.approx(np.sqrt(15) * (u + eps * pairs.mean()) / np.sqrt(np.var(g, ddof=1) / 2), rel=1e-9)
+
+
+# ------------------------------------------------------------- several hypotheses
+
+
+def test_family_of_kernels():
+    x, p, q = data(80)
+    kernels = [IMQ.median(x), Gaussian.median(x), PerCoordinate.median(x)]
+    result = lksd.compare_scores(x, p, q, kernels)
+    alone = [lksd.compare_scores(x, p, q, kernel) for kernel in kernels]
+    assert [t.statistic for t in result.tests] == pytest.approx([a.statistic for a in alone])
+    assert all(t.pvalue >= a.pvalue - 0.01 for t, a in zip(result.tests, alone, strict=True))  # max-T corrects upwards
+    assert result.pvalue == min(t.pvalue for t in result.tests)
+    assert result.kernel in str(result)
+    assert "max-T" in str(result)
+
+
+def test_family_with_one_member_repeated_is_that_member():
+    x, p, q = data(80)
+    kernel = IMQ(2.0)
+    one = lksd.compare_scores(x, p, q, kernel, calibration="bootstrap")
+    three = lksd.compare_scores(x, p, q, [kernel] * 3, calibration="bootstrap")
+    assert three.pvalue == one.pvalue
+
+
+@pytest.mark.parametrize("calibration", ["auto", "bootstrap", "edgeworth", "normal"])
+@pytest.mark.parametrize("alternative", ["greater", "two-sided"])
+def test_family_under_every_calibration(calibration, alternative):
+    x, p, q = data(60)
+    result = lksd.compare_scores(x, p, q, [IMQ(1.0), IMQ(4.0)], calibration=calibration, alternative=alternative)
+    assert len(result.tests) == 2
+    assert 0 < result.pvalue <= 1
+    same = lksd.compare_scores(x, p, p, [IMQ(1.0), IMQ(4.0)], calibration=calibration, alternative=alternative)
+    assert (same.pvalue, same.statistic, same.reject) == (1.0, 0.0, False)
+
+
+def test_family_of_discrete_operators():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, (30, 3))
+    operators = (Difference(4), Barker(4, witness="shared"), Gibbs(4))
+    shapes = [operator.score_shape(x) for operator in operators]
+    p, q = (tuple(rng.random(shape) for shape in shapes) for _ in range(2))
+    result = lksd.compare_scores(x, p, q, [Hamming(), BagOfWords(IMQ(), 4)], operator=operators)
+    assert len(result.tests) == 6
+    single = lksd.compare_scores(x, p[1], q[1], Hamming(), operator=operators[1])
+    assert result.tests[2].statistic == pytest.approx(single.statistic)
+
+
+# ------------------------------------------------------------- precision and forms of data
+
+
+def test_float64_with_default_settings_and_from_threads():
+    x, p, q = data(30)
+    found = {}
+
+    def work():
+        found["result"] = lksd.compare_scores(x.astype(np.float32), p, q, IMQ(2.0))
+        found["x64"] = jax.config.jax_enable_x64
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    here = lksd.compare_scores(x.astype(np.float32), p, q, IMQ(2.0))
+    assert found["result"].statistic == here.statistic
+    assert not found["x64"]
+    assert here.contributions.dtype == np.float64
+    h = dense(x, p, q, IMQ(2.0))[2]
+    assert lksd.compare_scores(x, p, q, IMQ(2.0)).difference == pytest.approx(oracles.u_statistic(h), rel=1e-12)
+
+
+def test_forms_of_data():
+    x, p, q = data(30)
+    frame = pandas.DataFrame(x, columns=list("abc"))
+    jax_arrays = [jax.numpy.asarray(a) for a in (p, q)]
+    with jax.enable_x64(True):
+        exact = [jax.numpy.asarray(a) for a in (p, q)]
+    assert lksd.compare_scores(polars.DataFrame(x), p, q, IMQ(2.0)).statistic == lksd.compare_scores(x, p, q, IMQ(2.0)).statistic
+    assert lksd.compare_scores(frame, p, q, IMQ(2.0)).statistic == lksd.compare_scores(x, *exact, IMQ(2.0)).statistic
+    assert lksd.compare_scores(x.tolist(), *jax_arrays, IMQ(2.0)).statistic == pytest.approx(
+        lksd.compare_scores(x, p, q, IMQ(2.0)).statistic, rel=1e-4
+    )
+    one = lksd.compare_scores(x[:, 0], p[:, 0], q[:, 0], IMQ(2.0))
+    assert one.statistic == lksd.compare_scores(x[:, :1], p[:, :1], q[:, :1], IMQ(2.0)).statistic
+
+
+def test_mask_equals_ragged_documents():
+    rng = np.random.default_rng(2)
+    documents = [rng.integers(0, 5, length).tolist() for length in rng.integers(2, 6, 20)]
+    width = max(map(len, documents))
+    mask = np.array([[d < len(document) for d in range(width)] for document in documents])
+    x = np.array([document + [0] * (width - len(document)) for document in documents])
+    p, q = rng.random((2, 20, width))
+    for witness in ("per-coordinate", "shared"):
+        options = {"operator": Difference(5, witness=witness)}
+        masked = lksd.compare_scores(
+            x, np.where(mask, p, np.nan), np.where(mask, q, np.nan), BagOfWords(IMQ(), 5), mask=mask, **options
+        )
+        ragged = lksd.compare_scores(documents, p, q, BagOfWords(IMQ(), 5), **options)
+        assert masked.statistic == ragged.statistic
+
+
+# ------------------------------------------------------------- the quantity that is estimated
+
+
+def test_ksd_of_gaussians_within_monte_carlo_error():
+    """U(P) and U(Q) against quadrature, at a fixed seed, by their own standard errors."""
+    dim, n, scale = 3, 3_000, 4.0
+    x = np.random.default_rng(11).normal(size=(n, dim))
+    shift, sigma = 0.7, 1.4
+    result = lksd.compare_scores(x, -(x - shift * np.eye(dim)[0]), -x / sigma**2, IMQ(scale))
+    exact_p, exact_q = oracles.ksd_shifted(shift, dim, scale), oracles.ksd_scaled(sigma, dim, scale)
+    assert abs(result.ksd_p - exact_p) < 3 * result.ksd_p_error
+    assert abs(result.ksd_q - exact_q) < 3 * result.ksd_q_error
+    assert abs(result.difference - (exact_p - exact_q)) < 3 * result.standard_error
+    low, high = result.confidence_interval(0.99)
+    assert low < exact_p - exact_q < high

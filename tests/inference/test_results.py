@@ -1,0 +1,112 @@
+"""Text, files and intervals of the results."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import lksd
+from lksd.kernels import IMQ, Gaussian
+
+
+def comparison(n=60, **options):
+    x = np.random.default_rng(0).normal(size=(n, 2))
+    return lksd.compare_scores(x, -(x - options.pop("shift", 0.5)), -x, options.pop("kernel", IMQ(2.0)), **options)
+
+
+RESULTS = {
+    "bootstrap": comparison,
+    "normal": lambda: comparison(calibration="normal"),
+    "edgeworth": lambda: comparison(calibration="edgeworth"),
+    "family": lambda: comparison(kernel=[IMQ(1.0), Gaussian(2.0)]),
+    "identical": lambda: comparison(shift=0.0),
+    "mmd": lambda: lksd.relative_mmd(*np.random.default_rng(1).normal(size=(3, 30, 2)), IMQ()),
+    "fit": lambda: lksd.goodness_of_fit_scores(np.arange(8.0), -np.arange(8.0), IMQ()),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_json_round_trip(name, tmp_path):
+    result = RESULTS[name]()
+    path = tmp_path / "result.json"
+    text = result.to_json(path)
+    loaded = lksd.load_result(path)
+    assert type(loaded) is type(result)
+    assert loaded.to_json() == text
+    assert str(loaded) == str(result)
+    record = json.loads(text)
+    assert record["result"]["seed"] == 0
+    assert set(record["versions"]) >= {"lksd", "jax", "numpy", "python"}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"schema": 1, "result": {"record": "Nothing"}}', '{"schema": 99, "result": {}}']
+)
+def test_a_file_that_is_no_result(content, tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"other\.json"):
+        lksd.load_result(path)
+
+
+def test_sentences():
+    assert comparison(shift=1.0).sentence.startswith("Q fits better than P (p = 0.00")
+    assert "indistinguishable" in comparison(shift=0.0).sentence
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    reverse = lksd.compare_scores(x, -x, -(x - 1.0), IMQ(2.0))
+    assert reverse.sentence.startswith("No evidence that Q fits better than P")
+    both = lksd.compare_scores(x, -x, -(x - 1.0), IMQ(2.0), alternative="two-sided")
+    assert both.sentence.startswith("P fits better than Q")
+    undecided = lksd.compare_scores(x, -(x - 0.25), -x, IMQ(2.0), alpha=0.001)
+    assert undecided.sentence.startswith("Undecided")
+    assert f"{undecided.required_n(0.8):,.0f}" in undecided.sentence
+
+
+def test_intervals_agree_with_two_sided_decisions():
+    x = np.random.default_rng(3).normal(size=(40, 2))
+    for shift in np.linspace(-0.6, 0.6, 9):
+        result = lksd.compare_scores(x, -(x - shift), -(x + 0.3), IMQ(2.0), alternative="two-sided", alpha=0.1)
+        low, high = result.confidence_interval(0.9)
+        assert result.reject == (not low <= 0 <= high)
+
+
+def test_required_n_interval_and_power():
+    result = comparison(shift=0.3, n=100)
+    low, high = result.required_n_interval(0.8)
+    assert low <= result.required_n(0.8) <= high
+    assert result.required_n(0.5) < result.required_n(0.95)
+
+
+@pytest.mark.slow
+def test_required_n_reaches_its_power():
+    """From a large pilot, the predicted size gives about the predicted power."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(1_000, 2))
+    kernel = IMQ(2.0)
+    n = int(lksd.compare_scores(x, -(x - 0.45), -(x + 0.2), kernel).required_n(0.8))
+    rejected = 0
+    for index in range(500):
+        y = rng.normal(size=(n, 2))
+        rejected += lksd.compare_scores(y, -(y - 0.45), -(y + 0.2), kernel, seed=index).reject
+    print(f"\nrequired n = {n}: power {rejected / 500:.3f} for a target of 0.8")
+    assert stats.binomtest(rejected, 500, 0.70, alternative="less").pvalue > 0.001
+    assert stats.binomtest(rejected, 500, 0.90, alternative="greater").pvalue > 0.001
+
+
+def test_results_are_frozen():
+    with pytest.raises(AttributeError):
+        comparison().pvalue = 0.0
+
+
+def test_plot(tmp_path):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    axes = comparison().plot()
+    axes.figure.savefig(tmp_path / "plot.png")
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["P - Q", "Q", "P"]
+    assert math.isfinite(axes.get_xlim()[0])
+    mpl.pyplot.close(axes.figure)
