@@ -93,18 +93,23 @@ def measure(name: str, *arguments: int) -> dict:
     return json.loads(output.splitlines()[-1])
 
 
+def line(what: str, took: float | None = None, **rest: str) -> None:
+    time_text = "" if took is None else f"{took:8.2f} s"
+    print(f"{what:<46}{time_text:<12}{'   '.join(f'{name} {value}' for name, value in rest.items())}", flush=True)
+
+
 def main() -> None:
     half, full, five = measure("comparison", 10_000, 100), measure("comparison", 20_000, 100), measure("products", 20_000, 100)
-    print(f"IMQ test, n = 20,000, D = 100           {full['seconds']:7.2f} s   peak {full['megabytes']:6.0f} MB   (limit 800 MB)")
-    print(f"five NumPy products, same size          {five['seconds']:7.2f} s   ratio {full['seconds'] / five['seconds']:5.2f}   (limit 2.5)")
-    print(f"from n = 10,000 to 20,000               ratio {full['seconds'] / half['seconds']:5.2f}   (quadratic: 4)")
+    line("IMQ test, n = 20,000, D = 100", full["seconds"], peak=f"{full['megabytes']:.0f} MB", limit="800 MB")
+    line("five NumPy products, same size", five["seconds"], ratio=f"{full['seconds'] / five['seconds']:.2f}", limit="2.5")
+    line("from n = 10,000 to 20,000", None, ratio=f"{full['seconds'] / half['seconds']:.2f}", quadratic="4")
     long = measure("comparison", 100_000, 10)
-    print(f"IMQ test, n = 100,000, D = 10           {long['seconds']:7.2f} s   peak {long['megabytes']:6.0f} MB   (limit 800 MB)")
+    line("IMQ test, n = 100,000, D = 10", long["seconds"], peak=f"{long['megabytes']:.0f} MB", limit="800 MB")
     small, large = measure("bag_of_words", 500, 100, 2_000), measure("bag_of_words", 500, 100, 200_000)
-    print(f"bag of words, n = 500, D = 100, L = 2,000   {small['seconds']:.2f} s")
-    print(f"bag of words, L = 200,000                   {large['seconds']:.2f} s   ratio {large['seconds'] / small['seconds']:.2f}   (limit 1.5)")
+    line("bag of words, n = 500, D = 100, L = 2,000", small["seconds"])
+    line("the same with L = 200,000", large["seconds"], ratio=f"{large['seconds'] / small['seconds']:.2f}", limit="1.5")
     loading = measure("imports")
-    print(f"import lksd {loading['lksd']:.2f} s, import jax {loading['jax']:.2f} s   ratio {loading['lksd'] / loading['jax']:.2f}   (limit 2.5)")
+    line("import lksd, against import jax", loading["lksd"], ratio=f"{loading['lksd'] / loading['jax']:.2f}", limit="2.5")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri
 
 from ..stein import GramSums
@@ -148,14 +149,14 @@ def replicate_count(alpha: float) -> int:
     return max(REPLICATES, int(np.ceil(10 / alpha)) - 1)
 
 
-def multinomial_weights(n: int, replicates: int, seed: int) -> np.ndarray:
+def multinomial_weights(n: int, replicates: int, seed: int) -> Float[np.ndarray, "n B"]:
     """(n, B): how often each observation is drawn in each resample of size n."""
     draws = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
     cells = draws + n * np.arange(replicates)[:, None]
     return np.bincount(cells.ravel(), minlength=n * replicates).reshape(replicates, n).T.astype(np.float64)
 
 
-def studentised_replicates(sums: GramSums, weights: np.ndarray) -> np.ndarray:
+def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"]) -> Float[np.ndarray, B]:
     """T* for each resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
     n = len(weights)
     slots = sums.products - sums.diagonal[:, None]  # the row sum of a slot that holds observation i
@@ -168,7 +169,7 @@ def studentised_replicates(sums: GramSums, weights: np.ndarray) -> np.ndarray:
     return np.where(variance > 0, t, np.inf)  # a resample without spread never speaks for a rejection
 
 
-def edgeworth(rows: np.ndarray, subset: np.ndarray, quadratic: float) -> Edgeworth:
+def edgeworth(rows: Float[np.ndarray, " n"], subset: Int[np.ndarray, " m"], quadratic: float) -> Edgeworth:
     """The expansion from the row sums and g'Hg without its diagonal, g the projections on ``subset``.
 
     A = E g^3 / s^3 and B = E g_1 q(1,2) g_2 / s^3 with q the degenerate part of H.

@@ -35,6 +35,8 @@ ROUNDING = 1e-13  # a spread of the difference this far below the models' own sc
 
 
 class Settings(NamedTuple):
+    """How the hypotheses are judged."""
+
     alternative: str
     alpha: float
     variance: str

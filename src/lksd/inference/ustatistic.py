@@ -9,6 +9,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
+
+Vector = Float[np.ndarray, "n"]
 
 
 class Components(NamedTuple):
@@ -18,18 +21,18 @@ class Components(NamedTuple):
     zeta_2: float
 
 
-def u_statistic(rows: np.ndarray) -> float:
+def u_statistic(rows: Vector) -> float:
     n = len(rows)
     return float(rows.sum() / (n * (n - 1)))
 
 
-def jackknife_variance(rows: np.ndarray) -> float:
+def jackknife_variance(rows: Vector) -> float:
     """(n-1) sum_i (U_{-i} - U)^2 (eq. 10), U_{-i} = (sum r - 2 r_i) / ((n-1)(n-2))."""
     n = len(rows)
     return float(4 * np.sum((rows - rows.mean()) ** 2) / ((n - 1) * (n - 2) ** 2))
 
 
-def components(rows: np.ndarray, squares: float) -> Components:
+def components(rows: Vector, squares: float) -> Components:
     """Unbiased estimates of zeta_1 and zeta_2: U-statistics of order three, four and two."""
     n = len(rows)
     row_squares = np.sum(rows**2)
@@ -43,12 +46,12 @@ def hoeffding_variance(n: int, zeta: Components) -> float:
     return (4 * (n - 2) * zeta.zeta_1 + 2 * zeta.zeta_2) / (n * (n - 1))
 
 
-def ustat_variance(rows: np.ndarray, squares: float) -> float:
+def ustat_variance(rows: Vector, squares: float) -> float:
     """n Var(U) with both components estimated by U-statistics; it may be negative (Appendix C.4)."""
     return len(rows) * hoeffding_variance(len(rows), components(rows, squares))
 
 
-def vstat_variance(rows: np.ndarray, diagonal: np.ndarray) -> float:
+def vstat_variance(rows: Vector, diagonal: Vector) -> float:
     """4 zeta_1 by a V-statistic: the variance of the row means, the diagonal included (Appendix C.4)."""
     return float(4 * np.var((rows + diagonal) / len(rows)))
 
@@ -60,7 +63,7 @@ class Regularised(NamedTuple):
     variance: float
 
 
-def regularised(rows: np.ndarray, order: np.ndarray, pairs: np.ndarray) -> Regularised:
+def regularised(rows: Vector, order: Int[np.ndarray, " k"], pairs: Float[np.ndarray, " j"]) -> Regularised:
     """U plus eps times the mean over n/2 disjoint pairs, in the spirit of Schennach and Wilhelm (2017).
 
     ``order`` lists the members of the pairs, (2 j, 2 j + 1) together; ``pairs`` holds H at them.

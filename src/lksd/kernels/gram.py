@@ -7,6 +7,7 @@ from functools import singledispatch
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Num
 
 from .._float64 import float64
 from .base import Kernel, as_kernel
@@ -21,7 +22,7 @@ def gram(kernel, x, y) -> np.ndarray:
 
 
 @singledispatch
-def kernel_block(kernel: Kernel, x, y):
+def kernel_block(kernel: Kernel, x: Num[Array, "n D"], y: Num[Array, "m D"]) -> Float[Array, "n m"]:
     """k(x_i, y_j) for any kernel, by its pointwise form; the versions below are faster."""
     return jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))(x, y).astype(jnp.float64)
 
@@ -57,5 +58,13 @@ def centre(x, y):
 
 def squared_distances(x, dual_x, y, dual_y):
     """(x_i - y_j)'(dual x_i - dual y_j) by one matrix product."""
-    norms = jnp.sum(x * dual_x, -1)[:, None] + jnp.sum(y * dual_y, -1)
-    return jnp.maximum(norms - 2 * x @ dual_y.T, 0.0)
+    norms_x, norms_y = jnp.sum(x * dual_x, -1), jnp.sum(y * dual_y, -1)
+    return jnp.maximum(product_plus(-2 * x, dual_y, norms_x, norms_y), 0.0)
+
+
+def product_plus(
+    a: Float[Array, "n E"], b: Float[Array, "m E"], row: Float[Array, " n"], column: Float[Array, " m"]
+) -> Float[Array, "n m"]:
+    """a b' + row_i + column_j; the added terms ride along in the product, which spares passes over the block."""
+    ones_a, ones_b = jnp.ones((len(a), 1)), jnp.ones((len(b), 1))
+    return jnp.concatenate([a, row[:, None], ones_a], -1) @ jnp.concatenate([b, ones_b, column[:, None]], -1).T

@@ -123,10 +123,10 @@ class IMQ(Radial):
             raise ValueError(f"beta: expected a number between 0 and 1; got {self.beta}. The paper's choice is 0.5.")
 
     def profile(self, r) -> Profile:
-        base = self.c**2 + r
-        value = 1 / jnp.sqrt(base) if self.beta == 0.5 else base**-self.beta
-        first = -self.beta * value / base
-        return Profile(value, first, -(self.beta + 1) * first / base)
+        inverse = 1 / (self.c**2 + r)
+        value = jnp.sqrt(inverse) if self.beta == 0.5 else inverse**self.beta
+        first = -self.beta * value * inverse
+        return Profile(value, first, -(self.beta + 1) * first * inverse)
 
     def _parameters(self) -> str:
         c = "" if self.c == 1 else f", c = {float(self.c):g}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from .._float64 import float64
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
@@ -21,12 +23,12 @@ ELEMENTWISE_TILE = 128
 class GramSums(NamedTuple):
     """What the tests need of the S Gram matrices H_s and of their contrast H = sum_s c_s H_s."""
 
-    model_rows: np.ndarray  # (S, n): row sums of each H_s without the diagonal
-    model_diagonal: np.ndarray  # (S, n)
-    rows: np.ndarray  # (n,): row sums of H without the diagonal
+    model_rows: Float[np.ndarray, "S n"]  # row sums of each H_s without the diagonal
+    model_diagonal: Float[np.ndarray, "S n"]
+    rows: Float[np.ndarray, " n"]  # row sums of H without the diagonal
     squares: float  # the sum of H_ij^2 over i != j
-    diagonal: np.ndarray  # (n,): H_ii
-    products: np.ndarray  # (n, B): H W with the diagonal, for weights W (n, B)
+    diagonal: Float[np.ndarray, " n"]  # H_ii
+    products: Float[np.ndarray, "n B"]  # H W with the diagonal, for weights W (n, B)
 
 
 class _Sums(eqx.Module):
@@ -65,12 +67,12 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
         return jnp.asarray(np.pad(array, width, mode="edge"))
 
     data = (padded(x, 0), padded(np.asarray(scores), 1), padded(weights, 0))
-    operator, kernel = on_device((operator, kernel))
-    fixed = (operator, kernel, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
+    arrays, static = eqx.partition(on_device((operator, kernel)), eqx.is_array)
+    fixed = (arrays, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
     sums = _Sums(jnp.zeros((len(scores) + 1, length)), jnp.zeros(()), jnp.zeros((length, weights.shape[1])))
     for i in range(blocks):
         for j in range(i, blocks):
-            sums = _add_tile(fixed, sums, jnp.asarray([i, j]), rows)
+            sums = _add_tile(sums, fixed, np.array([i, j]), static, rows)
     row_sums = np.asarray(sums.rows)[:, :n]
     check_rows(kernel, row_sums)
     model_diagonal = np.asarray(paired(operator, kernel, x, scores, x, scores))
@@ -85,9 +87,10 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
     )
 
 
-@eqx.filter_jit(donate="all-except-first")
-def _add_tile(fixed, sums: _Sums, position, rows: int) -> _Sums:
-    operator, kernel, contrast, (x, scores, weights), n = fixed
+@partial(jax.jit, static_argnames=("static", "rows"), donate_argnames="sums")
+def _add_tile(sums: _Sums, fixed, position, static, rows: int) -> _Sums:
+    arrays, contrast, (x, scores, weights), n = fixed
+    operator, kernel = eqx.combine(arrays, static)
     i, j = position
 
     def at(array, index, axis=0):

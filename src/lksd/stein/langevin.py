@@ -7,10 +7,11 @@ from functools import singledispatch
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .._validation import check_reals
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
-from ..kernels.gram import centre, squared_distances
+from ..kernels.gram import centre, product_plus, squared_distances
 from ..kernels.radial import precondition
 from .base import SteinOperator
 
@@ -40,7 +41,9 @@ class Langevin(SteinOperator):
 
 
 @singledispatch
-def langevin_block(kernel: Kernel, x, scores_x, y, scores_y):
+def langevin_block(
+    kernel: Kernel, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
+) -> Float[Array, "S n m"]:
     """Any kernel, by differentiating its pointwise form one coordinate at a time."""
     coordinates = jnp.arange(x.shape[-1])
 
@@ -66,7 +69,9 @@ def langevin_block(kernel: Kernel, x, scores_x, y, scores_y):
 
 
 @langevin_block.register
-def _(kernel: Radial, x, scores_x, y, scores_y):
+def _(
+    kernel: Radial, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
+) -> Float[Array, "S n m"]:
     # h = phi s't - 2 phi' (s - t)' L^-1 d - 2 phi' tr(L^-1) - 4 phi'' d' L^-2 d,   d = x - y, r = d' L^-1 d
     x, y = centre(x, y)
     inverse_x, inverse_y = precondition(kernel.preconditioner, x), precondition(kernel.preconditioner, y)
@@ -80,15 +85,21 @@ def _(kernel: Radial, x, scores_x, y, scores_y):
 
     def model(scores):
         s, t = scores
-        own = jnp.sum(s * inverse_x, -1)[:, None] + jnp.sum(t * inverse_y, -1)
-        cross = jnp.concatenate([s, inverse_x], -1) @ jnp.concatenate([inverse_y, t], -1).T
-        return phi * (s @ t.T) - 2 * first * (own - cross) + score_free
+        own_x, own_y = jnp.sum(s * inverse_x, -1), jnp.sum(t * inverse_y, -1)
+        cross = product_plus(-jnp.concatenate([s, inverse_x], -1), jnp.concatenate([inverse_y, t], -1), own_x, own_y)
+        return phi * (s @ t.T) - 2 * first * cross + score_free  # cross = (s - t)' L^-1 d
 
     return over_models(model, scores_x, scores_y)
 
 
 @langevin_block.register
-def _(kernel: PerCoordinate, x, scores_x, y, scores_y):
+def _(
+    kernel: PerCoordinate,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
+) -> Float[Array, "S n m"]:
     # k_d = phi(r) kappa(rho_d), rho_d = (x_d - y_d)^2 / l_d: derivatives in x_d and y_d of a product of two radial kernels.
     base, own = kernel.base, kernel.own
     x, y = centre(x, y)
@@ -118,7 +129,13 @@ def _(kernel: PerCoordinate, x, scores_x, y, scores_y):
 
 
 @langevin_block.register
-def _(kernel: Weighted, x, scores_x, y, scores_y):
+def _(
+    kernel: Weighted,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
+) -> Float[Array, "S n m"]:
     # grad(w k) = w (grad k + k grad log w): the base kernel with every score raised by grad log w, times w(x) w(y).
     def value_and_log_gradient(z):
         value, gradient = jax.vmap(jax.value_and_grad(lambda point: kernel.weight(point).astype(z.dtype)))(z)
@@ -131,7 +148,9 @@ def _(kernel: Weighted, x, scores_x, y, scores_y):
 
 
 @langevin_block.register
-def _(kernel: Sum, x, scores_x, y, scores_y):
+def _(
+    kernel: Sum, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
+) -> Float[Array, "S n m"]:
     return langevin_block(kernel.a, x, scores_x, y, scores_y) + langevin_block(kernel.b, x, scores_x, y, scores_y)
 
 

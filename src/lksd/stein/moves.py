@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from ..kernels import BagOfWords, Kernel, Product, Sum, Weighted
 from ..kernels.discrete import Mismatches
@@ -21,12 +22,14 @@ from ..kernels.discrete import Mismatches
 class Moves(NamedTuple):
     """The signed measure by which an operator acts at n points, for S models and M moves a coordinate."""
 
-    stay: jax.Array  # (S, n, D)
-    values: jax.Array  # (n, D, M)
-    weights: jax.Array  # (S, n, D, M)
+    stay: Float[Array, "S n D"]
+    values: Int[Array, "n D M"]
+    weights: Float[Array, "S n D M"]
 
 
-def matched_block(kernel: Kernel, x, moves_x: Moves, y, moves_y: Moves):
+def matched_block(
+    kernel: Kernel, x: Int[Array, "n D"], moves_x: Moves, y: Int[Array, "m D"], moves_y: Moves
+) -> Float[Array, "S n m"]:
     """sum_d A_d^x A_d^y k: one witness for each coordinate, positions matched."""
     k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
     choices = jnp.arange(moves_x.values.shape[-1] + 1)
@@ -41,7 +44,9 @@ def matched_block(kernel: Kernel, x, moves_x: Moves, y, moves_y: Moves):
     return jax.lax.scan(add_coordinate, start, terms)[0]
 
 
-def shared_block(kernel: Kernel, x, moves_x: Moves, y, moves_y: Moves):
+def shared_block(
+    kernel: Kernel, x: Int[Array, "n D"], moves_x: Moves, y: Int[Array, "m D"], moves_y: Moves
+) -> Float[Array, "S n m"]:
     """sum_{d,e} A_d^x A_e^y k: one witness for all coordinates, no matching of positions."""
     k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
     stay_x, stay_y = moves_x.stay.sum(-1)[:, :, None], moves_y.stay.sum(-1)[:, None, :]
@@ -86,7 +91,9 @@ def listed(moves: Moves):
 
 
 @singledispatch
-def moved(kernel: Kernel, x, values_x, y, values_y) -> Callable:
+def moved(
+    kernel: Kernel, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
     """A function (d, i, e, j) -> block of k(x with choice i at d, y with choice j at e); choice 0 stays.
 
     This version serves any kernel by calling it; those below know what one replacement changes.
@@ -102,7 +109,9 @@ def moved(kernel: Kernel, x, values_x, y, values_y) -> Callable:
 
 
 @moved.register
-def _(kernel: Mismatches, x, values_x, y, values_y) -> Callable:
+def _(
+    kernel: Mismatches, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
     mismatches = jax.lax.scan(
         lambda total, column: (total + (column[0][:, None] != column[1]), None),
         jnp.zeros((len(x), len(y)), jnp.int32),
@@ -122,7 +131,9 @@ def _(kernel: Mismatches, x, values_x, y, values_y) -> Callable:
 
 
 @moved.register
-def _(kernel: BagOfWords, x, values_x, y, values_y) -> Callable:
+def _(
+    kernel: BagOfWords, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
     # |B_x + u - B_y - w|^2 = |B_x - B_y|^2 + (2 u'(B_x - B_y) + |u|^2) + (-2 w'(B_x - B_y) + |w|^2) - 2 u'w
     # with u, w the signed word vectors of the two moves: every moved distance is O(1) from tables of counts.
     own_x, own_y = own_counts(x, values_x), own_counts(y, values_y)  # (D, M + 1, n)
@@ -144,19 +155,25 @@ def _(kernel: BagOfWords, x, values_x, y, values_y) -> Callable:
 
 
 @moved.register
-def _(kernel: Sum, x, values_x, y, values_y) -> Callable:
+def _(
+    kernel: Sum, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
     a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
     return lambda *move: a(*move) + b(*move)
 
 
 @moved.register
-def _(kernel: Product, x, values_x, y, values_y) -> Callable:
+def _(
+    kernel: Product, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
     a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
     return lambda *move: a(*move) * b(*move)
 
 
 @moved.register
-def _(kernel: Weighted, x, values_x, y, values_y) -> Callable:
+def _(
+    kernel: Weighted, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
     base = moved(kernel.base, x, values_x, y, values_y)
     weight = jax.vmap(kernel.weight)
 
@@ -167,7 +184,7 @@ def _(kernel: Weighted, x, values_x, y, values_y) -> Callable:
     return evaluate
 
 
-def counts(documents, words):
+def counts(documents: Int[Array, "m D"], words: Int[Array, "n E M"]) -> Int[Array, "E M n m"]:
     """How often each word (n, D, M) occurs in each document (m, D): (D, M, n, m)."""
     words = jnp.moveaxis(words, 0, -1)[..., None]
 
@@ -178,8 +195,8 @@ def counts(documents, words):
     return jax.lax.scan(add_position, start, documents.T)[0]
 
 
-def own_counts(documents, words):
-    """How often each word (n, D, M) occurs in its own document: (D, M, n)."""
+def own_counts(documents: Int[Array, "n D"], words: Int[Array, "n D M"]) -> Int[Array, "D M n"]:
+    """How often each word occurs in its own document."""
     return jax.vmap(lambda document, own: counts(document[None], own[None])[..., 0, 0], out_axes=-1)(documents, words)
 
 
