@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from . import kernels, stein
+from . import kernels, models, samplers, stein
 from ._validation import LksdWarning
 from .inference import (
     ComparisonResult,
@@ -13,6 +13,7 @@ from .inference import (
     load_result,
     relative_mmd,
 )
+from .scores import ScoreEstimate, estimate_scores, load_scores
 
 __version__ = version("lksd")
 
@@ -21,10 +22,15 @@ __all__ = [
     "GoodnessOfFitResult",
     "LksdWarning",
     "MMDResult",
+    "ScoreEstimate",
     "compare_scores",
+    "estimate_scores",
     "goodness_of_fit_scores",
     "kernels",
     "load_result",
+    "load_scores",
+    "models",
     "relative_mmd",
+    "samplers",
     "stein",
 ]

@@ -1,0 +1,16 @@
+"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order or device."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def tuning_key(seed: int):
+    return jax.random.fold_in(jax.random.key(seed), 1)
+
+
+def observation_keys(seed: int, index):
+    """One key for each id."""
+    base = jax.random.fold_in(jax.random.key(seed), 0)
+    return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))

@@ -1,0 +1,70 @@
+"""What a latent variable model is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class LatentVariableModel(eqx.Module):
+    """One observation x and its latent z: a prior and a likelihood.
+
+    A subclass gives ``log_prior(z)`` and ``log_likelihood(x, z)``, and ``sample(key) -> (z, x)`` or
+    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. The
+    likelihood may lack a factor that does not depend on z.
+
+    It may offer more, and what it offers is used: ``marginal_score(x)``, the exact gradient of log p(x),
+    and ``sample_posterior(key, x) -> z``, exact draws.
+
+    Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
+    that models of one shape share one compilation.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, lksd
+    >>> class Scale(lksd.models.LatentVariableModel):
+    ...     spread: float = 1.0
+    ...     dim: int = 3
+    ...
+    ...     def log_prior(self, z):
+    ...         return -(z**2) / (2 * self.spread**2)
+    ...
+    ...     def log_likelihood(self, x, z):
+    ...         return -self.dim * z - jnp.sum(x**2) * jnp.exp(-2 * z) / 2
+    ...
+    ...     def sample(self, key):
+    ...         key_z, key_x = jax.random.split(key)
+    ...         z = self.spread * jax.random.normal(key_z)
+    ...         return z, jnp.exp(z) * jax.random.normal(key_x, (self.dim,))
+    """
+
+    normalised: ClassVar[bool] = True
+
+    @abstractmethod
+    def log_prior(self, z):
+        """log p(z), up to a constant."""
+
+    @abstractmethod
+    def log_likelihood(self, x, z):
+        """log p(x | z), up to a term that does not depend on z."""
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+def float64_leaves(tree):
+    """Numbers and arrays as float64 JAX arrays; integers, booleans, strings and functions as they are."""
+
+    def convert(leaf):
+        if isinstance(leaf, (float, np.floating)) or (
+            isinstance(leaf, (np.ndarray, jax.Array)) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        ):
+            return jnp.asarray(leaf, jnp.float64)
+        return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+    return jax.tree.map(convert, tree)

@@ -1,0 +1,139 @@
+"""Linear Gaussian models: probabilistic PCA and factor analysis."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._validation import check_finite
+from .base import LatentVariableModel
+
+
+def as_float64(value) -> np.ndarray:
+    return np.asarray(value, dtype=np.float64)
+
+
+class LinearGaussian(LatentVariableModel):
+    """x | z ~ N(A z + location, diag(variances)), z ~ N(0, I): everything is in closed form."""
+
+    @property
+    @abstractmethod
+    def location(self):
+        """The mean of x."""
+
+    @property
+    @abstractmethod
+    def matrix(self):
+        """A, of shape (D, Dz)."""
+
+    @property
+    @abstractmethod
+    def variances(self):
+        """The noise variances, a scalar or (D,)."""
+
+    def log_prior(self, z):
+        return -jnp.sum(z**2) / 2
+
+    def log_likelihood(self, x, z):
+        return -jnp.sum((x - self.matrix @ z - self.location) ** 2 / self.variances) / 2
+
+    def sample(self, key):
+        dim, latent_dim = self.matrix.shape
+        key_z, key_x = jax.random.split(key)
+        z = jax.random.normal(key_z, (latent_dim,), self.matrix.dtype)
+        noise = jax.random.normal(key_x, (dim,), self.matrix.dtype)
+        return z, self.matrix @ z + self.location + jnp.sqrt(self.variances) * noise
+
+    def posterior(self, x):
+        """Mean and precision of z given x."""
+        scaled = self.matrix.T / self.variances
+        precision = jnp.eye(self.matrix.shape[1]) + scaled @ self.matrix
+        return jnp.linalg.solve(precision, scaled @ (x - self.location)), precision
+
+    def sample_posterior(self, key, x):
+        mean, precision = self.posterior(x)
+        noise = jax.random.normal(key, mean.shape, mean.dtype)
+        return mean + jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(precision), noise, lower=True, trans=1)
+
+    def marginal_score(self, x):
+        """-(A A' + diag(variances))^-1 (x - mean), by Woodbury's identity."""
+        mean, _ = self.posterior(x)
+        return -(x - self.location - self.matrix @ mean) / self.variances
+
+
+class PPCA(LinearGaussian):
+    """Probabilistic PCA: x | z ~ N(weight z + mean, noise_scale^2 I).
+
+    Parameters
+    ----------
+    weight : (D, Dz) array
+    noise_scale : float
+    mean : float or (D,) array
+    """
+
+    weight: np.ndarray = eqx.field(converter=as_float64)
+    noise_scale: np.ndarray = eqx.field(converter=as_float64)
+    mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
+
+    def __check_init__(self):
+        check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), self.mean)
+
+    @property
+    def location(self):
+        return self.mean
+
+    @property
+    def matrix(self):
+        return self.weight
+
+    @property
+    def variances(self):
+        return self.noise_scale**2
+
+
+class FactorAnalysis(LinearGaussian):
+    """Factor analysis: x | z ~ N(loadings z + mean, diag(noise_variance)).
+
+    Parameters
+    ----------
+    loadings : (D, Dz) array
+    noise_variance : (D,) array
+    mean : float or (D,) array
+    """
+
+    loadings: np.ndarray = eqx.field(converter=as_float64)
+    noise_variance: np.ndarray = eqx.field(converter=as_float64)
+    mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
+
+    def __check_init__(self):
+        check_shapes("loadings", self.loadings, "noise_variance", self.noise_variance, self.loadings.shape[:1], self.mean)
+
+    @property
+    def location(self):
+        return self.mean
+
+    @property
+    def matrix(self):
+        return self.loadings
+
+    @property
+    def variances(self):
+        return self.noise_variance
+
+
+def check_shapes(name, matrix, noise_name, noise, noise_shape, mean) -> None:
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"{name}: expected a (D, Dz) matrix; got shape {matrix.shape}. Give one row for each coordinate of x.")
+    if noise.shape != noise_shape or not (noise > 0).all():
+        raise ValueError(
+            f"{noise_name}: expected positive numbers of shape {noise_shape}; got shape {noise.shape}, the smallest {noise.min():g}. "
+            "Noise of zero makes the density degenerate."
+        )
+    if mean.shape not in ((), matrix.shape[:1]):
+        raise ValueError(f"mean: expected a number or shape {matrix.shape[:1]}; got {mean.shape}. Give one for each coordinate of x.")
+    for part_name, part in ((name, matrix), (noise_name, noise), ("mean", mean)):
+        check_finite(part_name, np.atleast_1d(part))

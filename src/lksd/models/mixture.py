@@ -1,0 +1,70 @@
+"""Finite Gaussian mixtures; the latent is the component."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from .base import LatentVariableModel
+from .gaussian import as_float64
+
+
+class GaussianMixture(LatentVariableModel):
+    """x | z = k ~ N(means[k], covariances[k]), P(z = k) = weights[k].
+
+    Parameters
+    ----------
+    weights : (K,) array
+    means : (K, D) array
+    covariances : (K, D, D) array
+    """
+
+    weights: np.ndarray = eqx.field(converter=as_float64)
+    means: np.ndarray = eqx.field(converter=as_float64)
+    covariances: np.ndarray = eqx.field(converter=as_float64)
+
+    def __check_init__(self):
+        count, dim = self.means.shape if self.means.ndim == 2 else (0, 0)
+        if self.weights.shape != (count,) or self.covariances.shape != (count, dim, dim) or not count:
+            raise ValueError(
+                "GaussianMixture: expected weights (K,), means (K, D) and covariances (K, D, D); "
+                f"got {self.weights.shape}, {self.means.shape} and {self.covariances.shape}. Give full covariance matrices."
+            )
+        if (self.weights <= 0).any() or abs(self.weights.sum() - 1) > 1e-6:
+            raise ValueError(f"weights: expected positive numbers that sum to 1; they sum to {self.weights.sum():g}. Normalise them.")
+        for k, covariance in enumerate(self.covariances):
+            smallest = np.linalg.eigvalsh(covariance)[0] if np.isfinite(covariance).all() else np.nan
+            if not np.allclose(covariance, covariance.T) or not smallest > 0:
+                raise ValueError(
+                    f"covariances: expected symmetric positive definite matrices; number {k} is not (smallest eigenvalue {smallest:g}). "
+                    "Add a small multiple of the identity."
+                )
+
+    def log_prior(self, z):
+        return jnp.log(self.weights)[z]
+
+    def log_likelihood(self, x, z):
+        return self.log_densities(x)[z]
+
+    def log_densities(self, x):
+        """log N(x; means[k], covariances[k]) for every k."""
+        residuals = jnp.linalg.solve(self.covariances, (x - self.means)[..., None])[..., 0]
+        _, log_determinants = jnp.linalg.slogdet(self.covariances)
+        quadratic = jnp.sum((x - self.means) * residuals, -1)
+        return -(quadratic + log_determinants + x.shape[-1] * jnp.log(2 * jnp.pi)) / 2
+
+    def sample(self, key):
+        key_z, key_x = jax.random.split(key)
+        z = jax.random.categorical(key_z, jnp.log(self.weights))
+        factor = jnp.linalg.cholesky(self.covariances[z])
+        return z, self.means[z] + factor @ jax.random.normal(key_x, self.means.shape[1:], self.means.dtype)
+
+    def sample_posterior(self, key, x):
+        return jax.random.categorical(key, jnp.log(self.weights) + self.log_densities(x))
+
+    def marginal_score(self, x):
+        """The gradient of log sum_k weights[k] N(x; means[k], covariances[k])."""
+        return jax.grad(lambda point: logsumexp(jnp.log(self.weights) + self.log_densities(point)))(x)
