@@ -6,9 +6,12 @@ from . import kernels, models, samplers, stein
 from ._validation import LksdWarning
 from .inference import (
     ComparisonResult,
+    Diagnostics,
     GoodnessOfFitResult,
     MMDResult,
+    compare,
     compare_scores,
+    goodness_of_fit,
     goodness_of_fit_scores,
     load_result,
     relative_mmd,
@@ -19,12 +22,15 @@ __version__ = version("lksd")
 
 __all__ = [
     "ComparisonResult",
+    "Diagnostics",
     "GoodnessOfFitResult",
     "LksdWarning",
     "MMDResult",
     "ScoreEstimate",
+    "compare",
     "compare_scores",
     "estimate_scores",
+    "goodness_of_fit",
     "goodness_of_fit_scores",
     "kernels",
     "load_result",

@@ -31,41 +31,40 @@ def pad(documents) -> np.ndarray:
             raise ValueError(f"x: document {index} is empty. Remove it, and its scores with it.")
         if row.min() < 0:
             raise ValueError(f"x: document {index} has the negative token id {row.min()}. Ids start at 0.")
+        if row.max() > np.iinfo(np.int32).max:
+            raise ValueError(f"x: document {index} has the token id {row.max()}; ids must lie below 2^31. Recode the vocabulary.")
     tokens = np.full((len(rows), max(row.size for row in rows)), PADDING, dtype=np.int32)
     for index, row in enumerate(rows):
         tokens[index, : row.size] = row
     return tokens
 
 
-def pad_scores(scores, shape: tuple[int, ...]) -> np.ndarray:
+def pad_scores(name: str, scores, lengths: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Scores of documents of different length in the padded ``shape``, zero where a document has ended."""
+    if len(scores) != len(lengths):
+        raise ValueError(f"{name}: expected scores of {len(lengths)} documents; got {len(scores)}. Give one array for each.")
     padded = np.zeros(shape)
-    for index, score in enumerate(scores):
+    for index, (score, length) in enumerate(zip(scores, lengths, strict=True)):
         rows = np.asarray(score, dtype=np.float64)
-        if index >= shape[0] or rows.shape[1:] != shape[2:] or len(rows) > shape[1]:
+        if rows.shape != (length, *shape[2:]):
             raise ValueError(
-                f"scores: expected one for each token; document {index} has an array of shape {rows.shape}. Check its length."
+                f"{name}: expected shape {(int(length), *shape[2:])} for document {index}; got {rows.shape}. "
+                "Give one score for each token."
             )
-        padded[index, : len(rows)] = rows
+        padded[index, :length] = rows
     return padded
 
 
 def from_counts(counts) -> np.ndarray:
-    """Word counts (n, L), sparse or dense, as padded tokens in ascending order of the word id."""
-    if is_sparse(counts):
-        matrix = counts.tocsr()
-        matrix.sum_duplicates()
-        rows = [(matrix.indices[a:b], matrix.data[a:b]) for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)]
-    else:
-        dense = to_numpy("x", counts)
-        rows = [(np.flatnonzero(row), row[row != 0]) for row in dense]
+    """Sparse word counts (n, L) as padded tokens in ascending order of the word id."""
+    matrix = counts.tocsr().copy()
+    matrix.sum_duplicates()
     documents = []
-    for index, (words, numbers) in enumerate(rows):
-        numbers = np.asarray(numbers)
+    for index, (a, b) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
+        numbers = np.asarray(matrix.data[a:b])
         if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers != np.rint(numbers)).any():
             raise ValueError(f"x: expected non-negative integer counts; document {index} has others. Do not rescale the counts.")
-        order = np.argsort(words)
-        documents.append(np.repeat(np.asarray(words)[order], numbers.astype(np.int64)[order]))
+        documents.append(np.repeat(matrix.indices[a:b], numbers.astype(np.int64)))
     return pad(documents)
 
 
@@ -79,6 +78,8 @@ def as_tokens(x, mask=None) -> np.ndarray:
         if mask is not None:
             raise ValueError("mask: only an (n, D) array takes a mask; got one with documents that carry their lengths. Drop it.")
         return from_counts(x) if is_sparse(x) else pad(x)
+    if mask is not None and np.shape(mask) == np.shape(x) and np.asarray(mask).dtype == bool:
+        x = np.where(mask, to_numpy("x", x), 0)  # what stands at a position that does not exist is not read
     tokens = check_integers("x", x)
     if mask is None:
         negative = np.argwhere(tokens < 0)

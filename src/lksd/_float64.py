@@ -25,3 +25,15 @@ def float64(function: Callable[Params, Result]) -> Callable[Params, Result]:
             return function(*args, **kwargs)
 
     return wrapper
+
+
+def float64_values(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """The same for a function of arrays that may also be traced: inside a transformation the caller's precision holds."""
+    inner = float64(function)
+
+    @functools.wraps(function)
+    def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        traced = any(isinstance(arg, jax.core.Tracer) for arg in args)
+        return (function if traced else inner)(*args, **kwargs)
+
+    return wrapper

@@ -20,6 +20,9 @@ def to_numpy(name: str, value) -> np.ndarray:
             f"{name}: got a sparse matrix, which is read as word counts and only fits a BagOfWords kernel. "
             "Use .toarray() if these are plain numbers."
         )
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
+        raise ValueError(f"{name}: expected no missing values; the one at index {where} is masked. Remove or impute them first.")
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     try:
@@ -27,15 +30,39 @@ def to_numpy(name: str, value) -> np.ndarray:
     except ValueError as error:
         raise TypeError(f"{name}: expected a rectangular array; its rows differ in length. Pad them or check the data.") from error
     if array.dtype == object:
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name}: expected numbers; got objects that are not. Keep the numeric columns only.") from error
+        array = numbers_of(name, array)
     if array.dtype == bool:
         return array.astype(np.int64)
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         raise TypeError(f"{name}: expected real numbers; got values of type {array.dtype}. Keep the numeric columns only.")
     return array
+
+
+def numbers_of(name: str, array: np.ndarray) -> np.ndarray:
+    """An array of Python objects as float64; the first that is no number is named."""
+    numbers = np.empty(array.shape)
+    for where, entry in np.ndenumerate(array):
+        if isinstance(entry, str) or not hasattr(entry, "__float__"):
+            raise TypeError(
+                f"{name}: expected numbers; got {entry!r} at index {where}. Remove missing values, keep numeric columns only."
+            )
+        numbers[where] = float(entry)
+    return numbers
+
+
+def check_number(name: str, value) -> float:
+    """One finite number."""
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "iuf" or not np.isfinite(array):
+        raise TypeError(f"{name}: expected one finite number; got {value!r}. Give a float.")
+    return float(array)
+
+
+def check_size(name: str, value) -> int:
+    """The size of an alphabet."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 2:
+        raise ValueError(f"{name}: expected an integer of at least 2; got {value!r}. Give the size of the alphabet.")
+    return int(value)
 
 
 def check_finite(name: str, array: np.ndarray) -> np.ndarray:
@@ -78,7 +105,7 @@ def check_integers(name: str, value) -> np.ndarray:
             f"{name}: expected integers for a discrete operator; got {array[where]} at index {where}. "
             "Use the Langevin operator for continuous data, and do not mix the two kinds of column."
         )
-    if np.abs(rounded).max() > np.iinfo(np.int32).max:
+    if rounded.size and np.abs(rounded).max() > np.iinfo(np.int32).max:
         raise ValueError(f"{name}: expected integers below 2^31; the largest is {np.abs(rounded).max():g}. Recode the values.")
     return rounded.astype(np.int32)
 
@@ -102,7 +129,7 @@ def check_probability(name: str, value) -> float:
 
 def check_choice(name: str, value, choices: Iterable[str]) -> str:
     choices = list(choices)
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}: expected one of {listed}; got {value!r}. Check the spelling.")
     return value

@@ -19,6 +19,7 @@ from .ustatistic import jackknife_variance, u_statistic
 
 REPLICATES = 1_999
 BOOTSTRAP_LIMIT = 1_000  # observations up to which calibration="auto" bootstraps
+SMALLEST_ALPHA = 0.0005  # below which a bootstrap would need more than 20,000 replicates
 EDGEWORTH_ROWS = 2_000  # observations from which the expansion's second moment is taken
 
 
@@ -75,7 +76,7 @@ class Edgeworth(NullDistribution):
         return float(ndtr(self.transformed(t)))
 
     def upper_quantile(self, probability: float) -> float:
-        return self.quantile(float(ndtri(1 - probability)))
+        return self.quantile(float(-ndtri(probability)))
 
     def lower_quantile(self, probability: float) -> float:
         return self.quantile(float(ndtri(probability)))
@@ -92,7 +93,10 @@ class Bootstrap(NullDistribution):
 
     @classmethod
     def of(cls, replicates) -> Bootstrap:
-        return cls(tuple(np.sort(np.asarray(replicates, dtype=np.float64)).tolist()))
+        values = np.asarray(replicates, dtype=np.float64)
+        spreadless = int(np.isnan(values).sum())  # resamples that speak for no rejection: beyond any t, on either side
+        ends = np.repeat([-np.inf, np.inf], spreadless)
+        return cls(tuple(np.sort(np.concatenate([values[~np.isnan(values)], ends])).tolist()))
 
     def upper(self, t: float) -> float:
         count = len(self.replicates)
@@ -146,17 +150,24 @@ class Conservative(NullDistribution):
 
 def replicate_count(alpha: float) -> int:
     """Enough replicates for the tail beyond alpha to hold at least ten of them."""
+    if alpha < SMALLEST_ALPHA:
+        raise ValueError(
+            f"alpha: expected at least {SMALLEST_ALPHA} with a bootstrap, whose p-values are multiples of 1/(B + 1); got {alpha}. "
+            "Use calibration='edgeworth' or 'normal'."
+        )
     return max(REPLICATES, int(np.ceil(10 / alpha)) - 1)
 
 
 def multinomial_weights(n: int, replicates: int, seed: int) -> Float[np.ndarray, "n B"]:
-    """(n, B): how often each observation is drawn in each resample of size n."""
-    draws = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
-    cells = draws + n * np.arange(replicates)[:, None]
-    return np.bincount(cells.ravel(), minlength=n * replicates).reshape(replicates, n).T.astype(np.float64)
+    """How often each observation is drawn in each resample of size n."""
+    rng = np.random.default_rng(seed)
+    weights = np.empty((n, replicates))
+    for column in range(replicates):
+        weights[:, column] = np.bincount(rng.integers(0, n, size=n), minlength=n)
+    return weights
 
 
-def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"]) -> Float[np.ndarray, B]:
+def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"]) -> Float[np.ndarray, " B"]:
     """T* for each resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
     n = len(weights)
     slots = sums.products - sums.diagonal[:, None]  # the row sum of a slot that holds observation i
@@ -166,7 +177,7 @@ def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"]) ->
     deviation = mean / (n - 1) - centre
     with np.errstate(divide="ignore", invalid="ignore"):
         t = deviation / np.sqrt(variance / n)
-    return np.where(variance > 0, t, np.inf)  # a resample without spread never speaks for a rejection
+    return np.where(variance > 0, t, np.nan)
 
 
 def edgeworth(rows: Float[np.ndarray, " n"], subset: Int[np.ndarray, " m"], quadratic: float) -> Edgeworth:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from .._validation import check_choice, check_probability, check_seed
 from ..stein import GramSums, gram_sums, paired
@@ -14,6 +15,7 @@ from . import ustatistic
 from .calibration import (
     BOOTSTRAP_LIMIT,
     EDGEWORTH_ROWS,
+    SMALLEST_ALPHA,
     Bootstrap,
     Conservative,
     Edgeworth,
@@ -25,7 +27,7 @@ from .calibration import (
 )
 from .hypotheses import Hypothesis, hypotheses
 from .multiplicity import largest, normal_replicates
-from .results import ComparisonResult
+from .results import ComparisonResult, read_only
 
 CONTRAST = np.array([1.0, -1.0])
 VARIANCES = ("jackknife", "ustat", "vstat", "regularised")
@@ -52,7 +54,9 @@ class Studentised(NamedTuple):
     sums: GramSums
     numerator: float
     error: float
+    influence: np.ndarray  # of each observation, or pair of them, on the numerator
     notes: tuple[str, ...]
+    indistinguishable: bool = False
 
     @property
     def statistic(self) -> float:
@@ -78,7 +82,8 @@ def compare_scores(
     Parameters
     ----------
     x : (n, D) array, data frame, list of token-id lists, or sparse counts
-        Independent observations that neither model was fitted on.
+        Independent observations that neither model was fitted on. Counts are read as documents whose tokens
+        stand in ascending order of the word id; scores follow that order.
     score_p, score_q : arrays
         The models' scores at ``x`` in the shape that ``operator`` says; a tuple of them where
         several operators are given.
@@ -108,9 +113,13 @@ def compare_scores(
     check_choice("variance", variance, VARIANCES)
     check_calibration(calibration, variance)
     alpha, seed = check_probability("alpha", alpha), check_seed(seed)
+    if calibration == "bootstrap":
+        replicate_count(alpha)
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
     n = len(family[0].x)
-    settings = Settings(alternative, alpha, variance, choose_calibration(calibration, variance, n), calibration == "auto", seed)
+    settings = Settings(
+        alternative, alpha, variance, choose_calibration(calibration, variance, n, alpha), calibration == "auto", seed
+    )
     weights = multinomial_weights(n, replicate_count(alpha), seed) if settings.calibration == "bootstrap" else None
     tests = [studentise(hypothesis, settings, weights) for hypothesis in family]
     if len(tests) == 1:
@@ -128,12 +137,12 @@ def check_calibration(calibration: str, variance: str) -> None:
         )
 
 
-def choose_calibration(calibration: str, variance: str, n: int) -> str:
+def choose_calibration(calibration: str, variance: str, n: int, alpha: float) -> str:
     if variance != "jackknife":
         return "normal"
     if calibration != "auto":
         return calibration
-    return "bootstrap" if n <= BOOTSTRAP_LIMIT else "edgeworth"
+    return "bootstrap" if n <= BOOTSTRAP_LIMIT and alpha >= SMALLEST_ALPHA else "edgeworth"
 
 
 def studentise(hypothesis: Hypothesis, settings: Settings, weights: np.ndarray | None) -> Studentised:
@@ -141,7 +150,7 @@ def studentise(hypothesis: Hypothesis, settings: Settings, weights: np.ndarray |
     sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, CONTRAST, weights)
     n = len(sums.rows)
     difference, notes = ustatistic.u_statistic(sums.rows), hypothesis.notes
-    numerator = difference
+    numerator, influence = difference, sums.rows
     if settings.variance == "jackknife":
         variance = ustatistic.jackknife_variance(sums.rows)
     elif settings.variance == "ustat":
@@ -150,19 +159,25 @@ def studentise(hypothesis: Hypothesis, settings: Settings, weights: np.ndarray |
         variance = ustatistic.vstat_variance(sums.rows, sums.diagonal)
     else:
         order = np.random.default_rng(settings.seed).permutation(n)[: n - n % 2]
-        numerator, variance = ustatistic.regularised(sums.rows, order, pair_values(hypothesis, order))
+        numerator, variance, influence = ustatistic.regularised(sums.rows, order, pair_values(hypothesis, order))
     scale = np.abs(sums.model_diagonal).mean()
-    if max(np.abs(sums.rows).max() / (n - 1), math.sqrt(max(variance, 0.0))) <= ROUNDING * scale:
-        return Studentised(hypothesis, zeroed(sums), 0.0, 0.0, notes)
+    if agree(hypothesis.scores):
+        return Studentised(hypothesis, zeroed(sums), 0.0, 0.0, influence, notes, indistinguishable=True)
     if variance < 0:
         note = "the U-statistic estimate of the variance is negative, so the null hypothesis is kept; use variance='jackknife'."
-        return Studentised(hypothesis, sums, numerator, math.nan, (*notes, note))
+        return Studentised(hypothesis, sums, numerator, math.nan, influence, (*notes, note))
     if math.sqrt(variance) <= ROUNDING * scale:
         note = (
-            "the variance of the difference is at rounding level, so the null hypothesis is kept; are the observations all alike?"
+            "the difference varies at rounding level only, so the null hypothesis is kept; "
+            "is the kernel's scale far too small, or are the observations all alike?"
         )
-        return Studentised(hypothesis, sums, numerator, 0.0, (*notes, note))
-    return Studentised(hypothesis, sums, numerator, math.sqrt(variance / n), notes)
+        return Studentised(hypothesis, sums, numerator, 0.0, influence, (*notes, note))
+    return Studentised(hypothesis, sums, numerator, math.sqrt(variance / n), influence, notes)
+
+
+def agree(scores: np.ndarray) -> bool:
+    """Whether the two models' scores are equal up to rounding."""
+    return bool(np.abs(scores[0] - scores[1]).max() <= ROUNDING * np.abs(scores).max())
 
 
 def pair_values(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
@@ -229,7 +244,7 @@ def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarr
     ]
     two_sided = settings.alternative == "two-sided"
     best = min(results, key=lambda result: (result.pvalue, -abs(result.statistic) if two_sided else -result.statistic))
-    note = f"the most significant of {len(results)} hypotheses is shown; p-values are adjusted for all of them (max-T)."
+    note = f"the most significant of {len(results)} hypotheses is shown; p-values are adjusted (max-T), intervals are not."
     return replace(best, tests=tuple(results), notes=(*best.notes, note))
 
 
@@ -239,13 +254,21 @@ def adjusted_pvalues(
     """P(max_a T_a >= t) for each t, from joint resamples, joint normal draws, or the larger of both."""
     two_sided = settings.alternative == "two-sided"
     statistics = np.array([test.statistic for test in tests])
-    normal = largest(normal_replicates(np.stack([test.sums.rows for test in tests]), settings.seed), two_sided)
+    influences = np.stack([test.influence for test in tests])
+    normal = largest(normal_replicates(influences, settings.seed), two_sided)
     if weights is None:
         scores = np.array([null.normal_score(t) for null, t in zip(nulls, statistics, strict=True)])
-        return exceedances(normal, scores, two_sided)
+        return np.minimum(exceedances(normal, scores, two_sided), bonferroni(scores, two_sided))
     resampled = largest(np.stack([studentised_replicates(test.sums, weights) for test in tests]), two_sided)
     pvalues = exceedances(resampled, statistics, two_sided)
-    return np.maximum(pvalues, exceedances(normal, statistics, two_sided)) if settings.guarded else pvalues
+    if not settings.guarded:
+        return pvalues
+    return np.maximum(pvalues, np.minimum(exceedances(normal, statistics, two_sided), bonferroni(statistics, two_sided)))
+
+
+def bonferroni(scores: np.ndarray, two_sided: bool) -> np.ndarray:
+    """A bound on P(max_a Z_a >= t) that reaches beyond what draws can resolve."""
+    return len(scores) * (2 * ndtr(-np.abs(scores)) if two_sided else ndtr(-scores))
 
 
 def exceedances(joint: NullDistribution, statistics: np.ndarray, two_sided: bool) -> np.ndarray:
@@ -275,7 +298,8 @@ def record(test: Studentised, settings: Settings, pvalue: float, reject: bool, n
         alternative=settings.alternative,
         variance=settings.variance,
         operator=str(test.hypothesis.operator),
-        contributions=sums.rows / (n * (n - 1)),
+        contributions=read_only(sums.rows / (n * (n - 1))),
         zeta=ustatistic.components(sums.rows, sums.squares),
         notes=test.notes,
+        indistinguishable=test.indistinguishable,
     )

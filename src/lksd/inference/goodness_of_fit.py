@@ -8,7 +8,7 @@ from .._validation import check_probability, check_seed
 from ..stein import gram_sums
 from .calibration import multinomial_weights, replicate_count
 from .hypotheses import hypotheses
-from .results import GoodnessOfFitResult
+from .results import GoodnessOfFitResult, read_only
 from .ustatistic import u_statistic
 
 
@@ -48,6 +48,6 @@ def goodness_of_fit_scores(
         seed=seed,
         ksd=ksd,
         operator=str(hypothesis.operator),
-        contributions=sums.rows / (n * (n - 1)),
+        contributions=read_only(sums.rows / (n * (n - 1))),
         replicates=len(replicates),
     )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from .._documents import is_sparse
+from .._float64 import float64
 from .._validation import check_choice, check_count
-from ..kernels import Kernel, as_kernel, check_on
+from ..kernels import Kernel, Weighted, as_kernel, check_on
+from ..kernels.discrete import Mismatches
 from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
 
 DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
@@ -31,23 +36,51 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
     wanted = list(operator) if several else [operator]
     if not kernels or not wanted:
         raise ValueError("kernel and operator: expected at least one of each; got an empty list. Give one.")
-    found = []
+    found, prepared = [], {}
     for position, choice in enumerate(wanted):
-        chosen = [part(score, name, position, len(wanted)) if several else score for score, name in zip(scores, names, strict=True)]
         for one in kernels:
             built = as_operator(choice, one)
             built.check_kernel(one)
-            observations = built.observations(x, mask)
-            check_count("x", len(observations))
-            check_spread(observations)
-            check_on(one, observations, scalar=not isinstance(built, Langevin))
-            stacked = np.stack([built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True)])
-            found.append(Hypothesis(one, built, observations, stacked))
+            if (key := (position, str(built))) not in prepared:
+                observations = built.observations(x, mask)
+                check_count("x", len(observations))
+                check_spread(observations)
+                chosen = [
+                    part(score, name, position, len(wanted)) if several else score
+                    for score, name in zip(scores, names, strict=True)
+                ]
+                stacked = np.stack([built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True)])
+                prepared[key] = observations, stacked
+            found.append(Hypothesis(one, built, *prepared[key], check_fit(one, built, x, prepared[key][0])))
     return found
+
+
+def check_fit(kernel: Kernel, operator: SteinOperator, x, observations: np.ndarray) -> tuple[str, ...]:
+    """Refuse a kernel that does not fit the data; say how many observations its weight leaves out."""
+    if is_sparse(x) and isinstance(kernel, Mismatches):
+        raise ValueError(
+            f"kernel: expected BagOfWords for word counts, which have no positions; got {kernel}. Use BagOfWords(IMQ(), L)."
+        )
+    check_on(kernel, observations, scalar=not isinstance(operator, Langevin))
+    if not isinstance(kernel, Weighted):
+        return ()
+    left_out = int(np.sum(weights_of(kernel, observations) == 0))
+    return (
+        (f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and do not count.",)
+        if left_out
+        else ()
+    )
+
+
+@float64
+def weights_of(kernel: Weighted, observations: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.vmap(lambda point: jnp.asarray(kernel.weight(point)))(jnp.asarray(observations)))
 
 
 def part(score, name: str, position: int, count: int):
     """The scores that belong to one of several operators."""
+    if count == 1 and not isinstance(score, (list, tuple)):
+        return score
     if not isinstance(score, (list, tuple)) or len(score) != count:
         raise ValueError(
             f"{name}: expected a tuple of {count} arrays, one for each operator; got {type(score).__name__}. Give one for each."

@@ -11,7 +11,7 @@ import numpy as np
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._float64 import float64
 from .._validation import check_count, check_probability, check_range, check_reals
-from ..kernels import Kernel, as_kernel, check_on, kernel_block
+from ..kernels import BagOfWords, Kernel, as_kernel, check_on, kernel_block, named_errors
 from .calibration import Edgeworth
 from .results import MMDResult
 
@@ -41,8 +41,6 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     alpha = check_probability("alpha", alpha)
     kernel = as_kernel(kernel)
     data, from_p, from_q = samples(kernel, {"x": x, "y_p": y_p, "y_q": y_q})
-    for name, sample in (("x", data), ("y_p", from_p), ("y_q", from_q)):
-        check_count(name, len(sample))
     check_on(kernel, data, scalar=True)
     # Row means: of the model's own Gram matrix without the diagonal, and of the data at each point.
     own_p, own_q = own_means(kernel, from_p), own_means(kernel, from_q)
@@ -58,6 +56,8 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
         + np.var(own_q - q_data, ddof=1) / len(from_q)
         + np.var(data_p - data_q, ddof=1) / len(data)
     )
+    if not math.isfinite(variance):
+        raise ValueError(f"kernel: {kernel} is not finite on these samples. Check its parameters and the size of the data.")
     error = math.sqrt(variance)
     null = Edgeworth()
     decidable = error > 0
@@ -81,23 +81,29 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
 
 
 def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
-    """The three samples checked and in one form: reals, or tokens padded to a common length."""
-    discrete = kernel.domain == "discrete" or any(is_sparse(one) or is_ragged(one) for one in given.values())
-    if not discrete:
+    """The three samples checked and in one form: reals, or tokens, documents padded to a common length."""
+    documents = any(is_sparse(one) or is_ragged(one) for one in given.values())
+    if kernel.domain != "discrete":
+        if documents:
+            raise ValueError(
+                f"kernel: expected one for documents, such as BagOfWords(IMQ(), L); got {kernel}. Or give plain arrays."
+            )
         arrays = [check_reals(name, one) for name, one in given.items()]
-        for name, array in zip(given, arrays, strict=True):
-            if array.shape[1] != arrays[0].shape[1]:
-                raise ValueError(
-                    f"{name}: expected {arrays[0].shape[1]} columns as in x; got {array.shape[1]}. Use the same coordinates."
-                )
-        return arrays
-    tokens = [as_tokens(one) for one in given.values()]
-    size = getattr(kernel, "n_values", None)
-    if size is not None:
-        for name, one in zip(given, tokens, strict=True):
-            check_range(name, one, size)
-    length = max(one.shape[1] for one in tokens)
-    return [np.pad(one, ((0, 0), (0, length - one.shape[1])), constant_values=-1) for one in tokens]
+    else:
+        arrays = [as_tokens(one) for one in given.values()]
+        for name, tokens in zip(given, arrays, strict=True):
+            check_range(name, tokens, getattr(kernel, "n_values", np.iinfo(np.int32).max))
+    for name, array in zip(given, arrays, strict=True):
+        check_count(name, len(array))
+    width = max(array.shape[1] for array in arrays)
+    if documents or isinstance(kernel, BagOfWords):
+        return [np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=-1) for array in arrays]
+    for name, array in zip(given, arrays, strict=True):
+        if array.shape[1] != arrays[0].shape[1]:
+            raise ValueError(
+                f"{name}: expected {arrays[0].shape[1]} columns as in x; got {array.shape[1]}. Use the same coordinates."
+            )
+    return arrays
 
 
 def own_means(kernel: Kernel, y: np.ndarray) -> np.ndarray:
@@ -120,7 +126,8 @@ def kernel_sums(kernel: Kernel, x: np.ndarray, y: np.ndarray, symmetric: bool) -
     for i in range(0, len(x), size):
         for j in range(i if symmetric else 0, len(y), size):
             left, right = x[i : i + size], y[j : j + size]
-            block = np.asarray(_block(kernel, edge(left, min(size, len(x))), edge(right, min(size, len(y)))))
+            with named_errors(kernel, x.shape[1]):
+                block = np.asarray(_block(kernel, edge(left, min(size, len(x))), edge(right, min(size, len(y)))))
             block = block[: len(left), : len(right)]
             if symmetric and i == j:
                 block = np.triu(block, 1)

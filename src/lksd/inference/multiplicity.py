@@ -12,7 +12,7 @@ NORMAL_DRAWS = 19_999
 
 def largest(replicates: Float[np.ndarray, "A B"], two_sided: bool) -> NullDistribution:
     """The distribution of max_a T_a (or max_a |T_a|) from joint replicates (A, B)."""
-    return Bootstrap.of((np.abs(replicates) if two_sided else replicates).max(0))
+    return Bootstrap.of((np.abs(replicates) if two_sided else replicates).max(0))  # NaN, a resample without spread, stays
 
 
 def normal_replicates(rows: Float[np.ndarray, "A n"], seed: int) -> Float[np.ndarray, "A B"]:

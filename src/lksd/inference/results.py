@@ -27,6 +27,30 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in ("lksd", "jax", "numpy", "scipy")}
 
 
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the scores of a comparison were made.
+
+    ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share`` is the part of
+    the test's variance that more draws would remove. None where no chains were run.
+    """
+
+    method_p: str
+    method_q: str
+    rhat: float | None
+    ess: float | None
+    divergences: int
+    noise_share: float | None
+
+    def __str__(self) -> str:
+        lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"]
+        if self.rhat is not None and self.ess is not None:
+            lines.append(f"R-hat at most {self.rhat:.3f}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
+        if self.noise_share is not None:
+            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance")
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True, eq=False)
 class TestResult:
     """What every test has; the subclasses say what was compared."""
@@ -61,13 +85,14 @@ class DifferenceResult(TestResult):
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval for the difference of the squared discrepancies, with the test's calibration."""
         tail = (1 - check_probability("level", level)) / 2
-        if not math.isfinite(self.standard_error):
+        if self.standard_error == self.difference == 0:
+            return (0.0, 0.0)
+        if not self.standard_error > 0:
             return (-math.inf, math.inf)
-        if self.standard_error == 0:
-            return (self.difference, self.difference)
+        centre = self.statistic * self.standard_error  # the difference, or its regularised form
         return (
-            self.difference - self.standard_error * self.null.upper_quantile(tail),
-            self.difference - self.standard_error * self.null.lower_quantile(tail),
+            centre - self.standard_error * self.null.upper_quantile(tail),
+            centre - self.standard_error * self.null.lower_quantile(tail),
         )
 
 
@@ -87,6 +112,10 @@ class ComparisonResult(DifferenceResult):
         What each observation adds to ``difference``.
     tests : tuple of ComparisonResult
         One entry for each kernel and operator where several were tested; p-values are adjusted.
+    indistinguishable : bool
+        Whether the models' scores agree to rounding on this data.
+    diagnostics : Diagnostics or None
+        How the scores were estimated, where models were given.
     notes : tuple of str
         What a reader should know about how this result came about.
     """
@@ -102,15 +131,12 @@ class ComparisonResult(DifferenceResult):
     zeta: Components
     notes: tuple[str, ...] = ()
     tests: tuple[ComparisonResult, ...] = field(default=())
+    diagnostics: Diagnostics | None = None
+    indistinguishable: bool = False
 
     @property
     def calibration(self) -> str:
         return str(self.null)
-
-    @property
-    def indistinguishable(self) -> bool:
-        """Whether the models' scores agree to rounding on this data."""
-        return self.standard_error == 0 and self.difference == 0
 
     def required_n(self, power: float = 0.8) -> int | float:
         """How many new observations would reject with probability ``power`` if the true difference equals the estimate."""
@@ -127,7 +153,12 @@ class ComparisonResult(DifferenceResult):
         tail = self.alpha if self.alternative == "greater" else self.alpha / 2
         if self.alternative == "two-sided":
             difference = abs(difference)
-        return ustatistic.required_n(difference, self.zeta, float(ndtri(1 - tail) + ndtri(power)))
+        zeta = self.zeta
+        if zeta.zeta_1 <= 0:  # where the unbiased estimate is not positive, what the test's own variance says
+            zeta = zeta._replace(zeta_1=self.n * self.standard_error**2 / 4)
+        return (
+            ustatistic.required_n(difference, zeta, float(ndtri(1 - tail) + ndtri(power))) if self.standard_error > 0 else math.inf
+        )
 
     def plot(self, ax=None):
         """A forest plot of both discrepancies and their difference (matplotlib axes)."""
@@ -142,12 +173,12 @@ class ComparisonResult(DifferenceResult):
         if self.indistinguishable:
             return "P and Q are indistinguishable on this data: their scores agree to rounding."
         if self.reject:
-            better, worse = ("Q", "P") if self.difference > 0 else ("P", "Q")
+            better, worse = ("Q", "P") if self.statistic > 0 else ("P", "Q")
             return f"{better} fits better than {worse} ({p})."
         if self.alternative == "greater" and self.difference <= 0:
             return f"No evidence that Q fits better than P ({p}): the estimated difference is not positive."
         size = self.required_n(0.8)
-        if not math.isfinite(size):
+        if not self.n < size < math.inf:
             return f"Undecided ({p})."
         return (
             f"Undecided ({p}): a new sample of {size:,.0f} would reject with probability 0.8 "
@@ -173,6 +204,8 @@ class ComparisonResult(DifferenceResult):
             f"kernel   {self.kernel}",
             f"operator {self.operator}",
         ]
+        if self.diagnostics is not None:
+            lines += str(self.diagnostics).splitlines()
         if self.tests:
             several = [
                 (f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests
@@ -239,8 +272,14 @@ class GoodnessOfFitResult(TestResult):
 
 
 RECORDS: dict[str, type] = {
-    cls.__name__: cls for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Conservative, Components)
+    cls.__name__: cls
+    for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Conservative, Components, Diagnostics)
 }
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def load_result(path: str | Path):
@@ -252,7 +291,10 @@ def load_result(path: str | Path):
     if not isinstance(record, dict) or "result" not in record or record.get("schema") != SCHEMA:
         raise ValueError(f"{path}: expected a result of schema {SCHEMA} written by to_json; got something else. Check the file.")
     try:
-        return decode(record["result"])
+        result = decode(record["result"])
+        if not isinstance(result, TestResult):
+            raise TypeError("no result inside")
+        return result
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the result is damaged or from another version ({error}). Run the test again.") from error
 
@@ -280,6 +322,6 @@ def decode(value: Any) -> Any:
     if "float" in value:
         return float(value["float"])
     if "array" in value:
-        return np.array([decode(entry) for entry in value["array"]], dtype=np.float64)
+        return read_only(np.array([decode(entry) for entry in value["array"]], dtype=np.float64))
     arguments = {name: decode(part) for name, part in value.items() if name != "record"}
     return RECORDS[value["record"]](**arguments)

@@ -61,6 +61,7 @@ class Regularised(NamedTuple):
 
     numerator: float
     variance: float
+    influence: Float[np.ndarray, " j"]  # of each pair of observations
 
 
 def regularised(rows: Vector, order: Int[np.ndarray, " k"], pairs: Float[np.ndarray, " j"]) -> Regularised:
@@ -73,7 +74,7 @@ def regularised(rows: Vector, order: Int[np.ndarray, " k"], pairs: Float[np.ndar
     u, mean = u_statistic(rows), pairs.mean()
     projections = rows[order].reshape(-1, 2).sum(1) / (n - 1)
     g = 2 * (projections - 2 * u) + 2 * eps * (pairs - mean)
-    return Regularised(float(u + eps * mean), float(np.var(g, ddof=1) / 2))
+    return Regularised(float(u + eps * mean), float(np.var(g, ddof=1) / 2), g)
 
 
 def required_n(difference: float, zeta: Components, quantiles: float) -> int | float:

@@ -1,6 +1,6 @@
 """Kernels: small immutable objects with a pointwise form."""
 
-from .base import Kernel, as_kernel, check_on
+from .base import Kernel, as_kernel, check_on, named_errors
 from .compose import PerCoordinate, Product, Sum, Weighted
 from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
 from .gram import gram, kernel_block
@@ -27,4 +27,5 @@ __all__ = [
     "check_on",
     "gram",
     "kernel_block",
+    "named_errors",
 ]

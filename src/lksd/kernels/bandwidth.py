@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import check_count, check_reals
+from .._validation import check_count, check_number, check_reals
 
 SUBSET = 2_000
 _SUBSET_SEED = 0
@@ -38,11 +38,11 @@ def median_preconditioner(x) -> tuple[np.ndarray, str]:
     return np.asarray(scale**2), f"median of {pairs}"
 
 
-def coordinate_medians(x) -> np.ndarray:
+def coordinate_medians(x) -> tuple[np.ndarray, str]:
     """The squared median of |x_id - x_jd| for every coordinate d."""
     from scipy.spatial.distance import pdist
 
-    rows, _ = subset(check_sample(x))
+    rows, pairs = subset(check_sample(x))
     scales = np.array([np.median(pdist(column[:, None])) for column in rows.T])
     if not scales.all():
         column = int(np.flatnonzero(scales == 0)[0])
@@ -50,14 +50,14 @@ def coordinate_medians(x) -> np.ndarray:
             f"x: the median distance in column {column} is zero, so at least half of its pairs are equal. "
             "Drop the column, or give the scales yourself."
         )
-    return scales**2
+    return scales**2, f"median of each coordinate over {pairs}"
 
 
 def covariance_preconditioner(x, shrinkage: float) -> tuple[np.ndarray, str]:
     """(1 - shrinkage) S + shrinkage tr(S)/D I with S the sample covariance."""
     rows = check_sample(x)
     n, dim = rows.shape
-    if not 0 <= shrinkage <= 1:
+    if not 0 <= check_number("shrinkage", shrinkage) <= 1:
         raise ValueError(f"shrinkage: expected a number between 0 and 1; got {shrinkage}. 0 is the paper's choice.")
     if shrinkage == 0 and n <= dim + 1:
         raise ValueError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import equinox as eqx
@@ -18,7 +19,8 @@ Domain = Literal["real", "discrete", "any"]
 class Kernel(eqx.Module):
     """A positive definite function of two observations.
 
-    A subclass needs only ``__call__``; derivatives and differences follow from it. Returning a
+    A subclass needs only ``__call__``, written with jax.numpy; derivatives and differences follow from it. It is
+    compiled once: values it reads from outside are those of the first call. Returning a
     vector of length D instead of a scalar gives every coordinate a kernel of its own (a diagonal
     matrix-valued kernel, see [`PerCoordinate`][lksd.kernels.PerCoordinate]).
     """
@@ -37,9 +39,9 @@ class Kernel(eqx.Module):
 
 
 class Pointwise(Kernel):
-    """A plain function k(x, y) as a kernel."""
+    """A plain function k(x, y), or any object that can be called so, as a kernel."""
 
-    function: Callable = eqx.field(static=True)
+    function: Callable
 
     def __call__(self, x, y):
         return self.function(x, y)
@@ -57,22 +59,30 @@ def as_kernel(kernel) -> Kernel:
             f"kernel: expected a kernel object such as lksd.kernels.IMQ.median(x), or a function k(x, y); "
             f"got {kernel!r}. Give an instance."
         )
-    return Pointwise(kernel)
+    usable = isinstance(kernel, (eqx.Module, Hashable))  # as part of a compiled function's signature
+    return Pointwise(kernel) if usable else Pointwise(lambda x, y: kernel(x, y))
 
 
 @float64
 def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
-    """Refuse a kernel that cannot be evaluated on the observations, before any work is done with it."""
-    try:
-        value = jnp.asarray(kernel(jnp.asarray(x[0]), jnp.asarray(x[-1])))
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    """Refuse a kernel that fails on the observations, or gives one value for each coordinate where ``scalar`` is wanted."""
+    with named_errors(kernel, x.shape[1]):
+        shape = jnp.shape(kernel(jnp.asarray(x[0]), jnp.asarray(x[-1])))
+    if shape != () and (scalar or shape != x.shape[1:]):
         raise ValueError(
-            f"kernel: expected one for observations of {x.shape[1]} columns; {kernel} fails on them ({reason}). "
-            "Check its preconditioner or parameters against the data."
-        ) from error
-    if value.shape != () and (scalar or value.shape != x.shape[1:]):
-        raise ValueError(
-            f"kernel: expected one number for a pair of observations; {kernel} gives an array of shape {value.shape}. "
+            f"kernel: expected one number for a pair of observations; {kernel} gives an array of shape {shape}. "
             "Kernels with one value for each coordinate fit the Langevin operator only."
         )
+
+
+@contextmanager
+def named_errors(kernel: Kernel, dim: int) -> Iterator[None]:
+    """What goes wrong while a kernel is traced, as one sentence about the kernel."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"kernel: expected one for observations of {dim} columns; {kernel} fails on them ({reason}). "
+            "Check its parameters against the data, and write it with jax.numpy, without if on values."
+        ) from error

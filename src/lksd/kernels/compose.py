@@ -7,7 +7,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._float64 import float64
+from .._float64 import float64_values
 from .bandwidth import coordinate_medians
 from .base import Domain, Kernel, as_kernel
 from .radial import IMQ, Radial
@@ -27,7 +27,7 @@ class Weighted(Kernel):
     def domain(self) -> Domain:
         return self.base.domain
 
-    @float64
+    @float64_values
     def __call__(self, x, y):
         return self.base(x, y) * self.weight(x) * self.weight(y)
 
@@ -59,7 +59,7 @@ class Pair(Kernel):
 class Sum(Pair):
     """a(x, y) + b(x, y)."""
 
-    @float64
+    @float64_values
     def __call__(self, x, y):
         return self.a(x, y) + self.b(x, y)
 
@@ -67,7 +67,7 @@ class Sum(Pair):
 class Product(Pair):
     """a(x, y) b(x, y)."""
 
-    @float64
+    @float64_values
     def __call__(self, x, y):
         return self.a(x, y) * self.b(x, y)
 
@@ -106,9 +106,10 @@ class PerCoordinate(Kernel):
     @classmethod
     def median(cls, x, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
         """Median scales: of whole observations for ``base``, of each coordinate for ``own``."""
-        return cls(base.median(x), own(coordinate_medians(x), source="median of each coordinate"))
+        scales, source = coordinate_medians(x)
+        return cls(base.median(x), own(scales, source=source))
 
-    @float64
+    @float64_values
     def __call__(self, x, y):
         r = (jnp.asarray(x) - jnp.asarray(y)) ** 2 / self.own.preconditioner
         return self.base(x, y) * self.own.profile(r).value

@@ -7,7 +7,8 @@ from abc import abstractmethod
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._float64 import float64
+from .._float64 import float64_values
+from .._validation import check_size
 from .base import Domain, Kernel
 from .radial import Radial
 
@@ -27,7 +28,7 @@ class IntegerDistance(Kernel):
     def of_distance(self, rho, dim: int):
         """f(rho) for observations of ``dim`` columns."""
 
-    @float64
+    @float64_values
     def __call__(self, x, y):
         return self.of_distance(self.distance(jnp.asarray(x), jnp.asarray(y)), x.shape[-1])
 
@@ -50,10 +51,10 @@ class OneHot(Mismatches):
     """A radial kernel on the one-hot encoding: the squared distance is twice the number of mismatches."""
 
     base: Radial
-    n_values: int = eqx.field(static=True)
+    n_values: int = eqx.field(static=True, converter=lambda size: check_size("n_values", size))
 
     def __check_init__(self):
-        check_base("OneHot", self.base, "n_values", self.n_values)
+        check_base("OneHot", self.base)
 
     def of_distance(self, rho, dim: int):
         return self.base.profile(2 * rho / self.base.preconditioner).value
@@ -76,10 +77,10 @@ class BagOfWords(IntegerDistance):
     """
 
     base: Radial
-    vocabulary_size: int = eqx.field(static=True)
+    vocabulary_size: int = eqx.field(static=True, converter=lambda size: check_size("vocabulary_size", size))
 
     def __check_init__(self):
-        check_base("BagOfWords", self.base, "vocabulary_size", self.vocabulary_size)
+        check_base("BagOfWords", self.base)
 
     def distance(self, x, y):
         def common(a, b):
@@ -98,11 +99,9 @@ class BagOfWords(IntegerDistance):
         return f"BagOfWords({self.base})"
 
 
-def check_base(name: str, base, size_name: str, size) -> None:
+def check_base(name: str, base) -> None:
     if not isinstance(base, Radial) or base.preconditioner.ndim != 0:
         raise ValueError(
             f"{name}: expected a radial kernel with a scalar preconditioner, such as IMQ(preconditioner=2.0); got {base}. "
             "Its squared scale is in units of the encoded distance."
         )
-    if isinstance(size, bool) or not isinstance(size, int) or size < 2:
-        raise ValueError(f"{size_name}: expected an integer of at least 2; got {size!r}. Give the size of the alphabet.")

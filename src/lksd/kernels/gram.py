@@ -12,7 +12,10 @@ from jaxtyping import Array, Float, Num
 from .._float64 import float64
 from .base import Kernel, as_kernel
 from .compose import Product, Sum, Weighted
+from .discrete import BagOfWords
 from .radial import Radial, precondition
+
+CENTRE_ROWS = 9
 
 
 @float64
@@ -35,6 +38,20 @@ def _(kernel: Radial, x, y):
 
 
 @kernel_block.register
+def _(kernel: BagOfWords, x, y):
+    def common(a, b):
+        def add_position(total, column):
+            return total + jnp.sum((a[:, None] == column[:, None]) & (a >= 0)[:, None], -1, dtype=jnp.int32), None
+
+        return jax.lax.scan(add_position, jnp.zeros((len(a), len(b)), jnp.int32), b.T)[0]
+
+    def own(a):
+        return jax.vmap(lambda row: common(row[None], row[None])[0, 0])(a)
+
+    return kernel.of_distance(own(x)[:, None] + own(y) - 2 * common(x, y), x.shape[-1])
+
+
+@kernel_block.register
 def _(kernel: Weighted, x, y):
     weight = jax.vmap(kernel.weight)
     return kernel_block(kernel.base, x, y) * weight(x)[:, None] * weight(y)
@@ -51,8 +68,11 @@ def _(kernel: Product, x, y):
 
 
 def centre(x, y):
-    """Both samples moved by the same vector, against cancellation in |x|^2 + |y|^2 - 2 x'y."""
-    shift = jnp.mean(x, axis=0)
+    """Both samples moved by the same vector, against cancellation in |x|^2 + |y|^2 - 2 x'y.
+
+    The median of a few rows, so that no single outlier carries the origin away from the bulk.
+    """
+    shift = jnp.median(x[:: max(1, len(x) // CENTRE_ROWS)], axis=0)
     return x - shift, y - shift
 
 

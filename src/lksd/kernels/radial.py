@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from .._float64 import float64
+from .._float64 import float64_values
+from .._validation import check_number
 from .bandwidth import covariance_preconditioner, median_preconditioner
 from .base import Domain, Kernel
 
@@ -25,8 +26,11 @@ class Profile(NamedTuple):
 
 def positive_definite(preconditioner) -> np.ndarray:
     """Lambda as a float64 scalar, (D,) or (D, D) array; anything not positive definite is refused."""
-    matrix = np.asarray(preconditioner, dtype=np.float64)
-    if matrix.ndim > 2 or (matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]):
+    try:
+        matrix = np.asarray(preconditioner, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"preconditioner: expected numbers; got {preconditioner!r}. For a median scale use .median(x).") from error
+    if matrix.ndim > 2 or matrix.size == 0 or (matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]):
         raise ValueError(
             f"preconditioner: expected a scalar, a (D,) or a (D, D) array; got shape {matrix.shape}. "
             "Give the matrix Lambda, not the data."
@@ -42,8 +46,8 @@ def positive_definite(preconditioner) -> np.ndarray:
         return matrix
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=1e-12 * np.abs(matrix).max()):
         raise ValueError("preconditioner: expected a symmetric matrix; got one that is not. Use (A + A.T) / 2.")
-    smallest = np.linalg.eigvalsh(matrix)[0]
-    if smallest <= 0:
+    smallest, *_, largest = np.linalg.eigvalsh(matrix) if len(matrix) > 1 else [matrix[0, 0]] * 2
+    if smallest <= len(matrix) * np.finfo(float).eps * abs(largest):
         raise ValueError(
             f"preconditioner: expected a positive definite matrix; its smallest eigenvalue is {smallest:g}. "
             "Add a multiple of the identity, or use covariance(x, shrinkage=...)."
@@ -65,7 +69,7 @@ class Radial(Kernel):
     def profile(self, r) -> Profile:
         """phi(r), phi'(r), phi''(r)."""
 
-    @float64
+    @float64_values
     def __call__(self, x, y):
         whitened = whiten(self.preconditioner, jnp.asarray(x) - jnp.asarray(y))
         return self.profile(jnp.sum(whitened**2)).value
@@ -112,12 +116,12 @@ class IMQ(Radial):
     """
 
     preconditioner: np.ndarray = eqx.field(default=1.0, converter=positive_definite)
-    c: np.ndarray = eqx.field(default=1.0, converter=lambda c: np.asarray(c, dtype=np.float64))
-    beta: float = eqx.field(default=0.5, static=True)
+    c: np.ndarray = eqx.field(default=1.0, converter=lambda c: np.asarray(check_number("c", c)))
+    beta: float = eqx.field(default=0.5, static=True, converter=lambda beta: check_number("beta", beta))
     source: str = eqx.field(default="", static=True)
 
     def __check_init__(self):
-        if self.c.ndim != 0 or not 0 < self.c < np.inf:
+        if self.c <= 0:
             raise ValueError(f"c: expected one positive number; got {self.c}. The paper's choice is 1.")
         if not 0 < self.beta < 1:
             raise ValueError(f"beta: expected a number between 0 and 1; got {self.beta}. The paper's choice is 0.5.")

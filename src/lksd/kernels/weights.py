@@ -6,6 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._float64 import float64_values
+
 
 def as_float64(value) -> np.ndarray:
     return np.asarray(value, dtype=np.float64)
@@ -26,9 +28,10 @@ class Polynomial(eqx.Module):
     delta: np.ndarray = eqx.field(default=0.5, converter=as_float64)
 
     def __check_init__(self):
-        if self.delta.ndim != 0 or not 0 < self.delta < np.inf:
+        if self.delta.ndim or not 0 < self.delta < np.inf:
             raise ValueError(f"delta: expected one positive number; got {self.delta}. 0.5 suffices for linear scores.")
 
+    @float64_values
     def __call__(self, x):
         return (1 + jnp.sum(jnp.asarray(x) ** 2)) ** -self.delta
 
@@ -44,12 +47,13 @@ class BallBump(eqx.Module):
     center: np.ndarray = eqx.field(default=0.0, converter=as_float64)
 
     def __check_init__(self):
-        if not 0 <= self.flat_radius < self.radius < np.inf:
+        if self.radius.ndim or self.flat_radius.ndim or not 0 <= self.flat_radius < self.radius < np.inf:
             raise ValueError(
                 f"BallBump: expected 0 <= flat_radius < radius; got flat_radius {self.flat_radius} and radius {self.radius}. "
                 "The bump falls from 1 to 0 between the two."
             )
 
+    @float64_values
     def __call__(self, x):
         squared = jnp.sum((jnp.asarray(x) - self.center) ** 2)
         outer = squared > self.flat_radius**2
@@ -78,10 +82,11 @@ class BoxBump(eqx.Module):
                 f"margin {self.margin}. The bump falls from 1 to 0 within margin of each face."
             )
 
+    @float64_values
     def __call__(self, x):
         x = jnp.asarray(x)
         to_face = jnp.minimum(x - self.lower, self.upper - x)
         return jnp.prod(smooth_step(1 - to_face / self.margin))
 
     def __str__(self) -> str:
-        return "BoxBump"
+        return f"BoxBump(lower = {self.lower}, upper = {self.upper}, margin = {self.margin})"

@@ -130,10 +130,12 @@ def check_shapes(name, matrix, noise_name, noise, noise_shape, mean) -> None:
         raise ValueError(f"{name}: expected a (D, Dz) matrix; got shape {matrix.shape}. Give one row for each coordinate of x.")
     if noise.shape != noise_shape or not (noise > 0).all():
         raise ValueError(
-            f"{noise_name}: expected positive numbers of shape {noise_shape}; got shape {noise.shape}, the smallest {noise.min():g}. "
-            "Noise of zero makes the density degenerate."
+            f"{noise_name}: expected positive numbers of shape {noise_shape}; got shape {noise.shape}, "
+            f"the smallest {noise.min():g}. Noise of zero makes the density degenerate."
         )
     if mean.shape not in ((), matrix.shape[:1]):
-        raise ValueError(f"mean: expected a number or shape {matrix.shape[:1]}; got {mean.shape}. Give one for each coordinate of x.")
+        raise ValueError(
+            f"mean: expected a number or shape {matrix.shape[:1]}; got {mean.shape}. Give one for each coordinate of x."
+        )
     for part_name, part in ((name, matrix), (noise_name, noise), ("mean", mean)):
         check_finite(part_name, np.atleast_1d(part))

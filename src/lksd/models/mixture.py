@@ -34,13 +34,15 @@ class GaussianMixture(LatentVariableModel):
                 f"got {self.weights.shape}, {self.means.shape} and {self.covariances.shape}. Give full covariance matrices."
             )
         if (self.weights <= 0).any() or abs(self.weights.sum() - 1) > 1e-6:
-            raise ValueError(f"weights: expected positive numbers that sum to 1; they sum to {self.weights.sum():g}. Normalise them.")
+            raise ValueError(
+                f"weights: expected positive numbers that sum to 1; they sum to {self.weights.sum():g}. Normalise them."
+            )
         for k, covariance in enumerate(self.covariances):
             smallest = np.linalg.eigvalsh(covariance)[0] if np.isfinite(covariance).all() else np.nan
             if not np.allclose(covariance, covariance.T) or not smallest > 0:
                 raise ValueError(
-                    f"covariances: expected symmetric positive definite matrices; number {k} is not (smallest eigenvalue {smallest:g}). "
-                    "Add a small multiple of the identity."
+                    f"covariances: expected symmetric positive definite matrices; number {k} is not "
+                    f"(smallest eigenvalue {smallest:g}). Add a small multiple of the identity."
                 )
 
     def log_prior(self, z):

@@ -5,6 +5,8 @@ BlackJAX is imported where it is used: it takes as long to load as JAX itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -33,11 +35,11 @@ class HMC(Sampler):
         An estimate of the posterior covariance; E[g g']^-1 on simulated data if not given.
     """
 
-    step_size: np.ndarray | None = eqx.field(default=None, converter=optional_float64)
-    inverse_mass_matrix: np.ndarray | None = eqx.field(default=None, converter=optional_float64)
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
+    inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
 
     def tuned(self, model, key) -> HMC:
-        return tune(self, model, key, target=0.8)
+        return tune(self, model, key, target=0.8, largest=1.0)  # two steps a trajectory at least
 
     def init(self, model, x, z):
         from blackjax.mcmc import hmc
@@ -60,11 +62,11 @@ class HMC(Sampler):
 class NUTS(Sampler):
     """The no-U-turn sampler with a dense metric; parameters as for HMC."""
 
-    step_size: np.ndarray | None = eqx.field(default=None, converter=optional_float64)
-    inverse_mass_matrix: np.ndarray | None = eqx.field(default=None, converter=optional_float64)
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
+    inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
 
     def tuned(self, model, key) -> NUTS:
-        steps = tune(HMC(self.step_size, self.inverse_mass_matrix), model, key, target=0.8)
+        steps = tune(HMC(self.step_size, self.inverse_mass_matrix), model, key, target=0.8, largest=1.0)
         return NUTS(steps.step_size, steps.inverse_mass_matrix)
 
     def init(self, model, x, z):
@@ -85,7 +87,7 @@ class NUTS(Sampler):
 class MALA(Sampler):
     """The Metropolis-adjusted Langevin algorithm: z + step_size grad + sqrt(2 step_size) noise."""
 
-    step_size: np.ndarray | None = eqx.field(default=None, converter=optional_float64)
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
 
     def tuned(self, model, key) -> MALA:
         return tune(self, model, key, target=0.574)

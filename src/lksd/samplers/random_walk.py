@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from .base import Info, Sampler, log_posterior
@@ -16,7 +17,7 @@ from .tuning import tune
 class RandomWalk(Sampler):
     """Gaussian steps of standard deviation ``step_size`` in every direction; no gradients needed."""
 
-    step_size: np.ndarray | None = eqx.field(default=None, converter=optional_float64)
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
 
     def tuned(self, model, key) -> RandomWalk:
         return tune(self, model, key, target=0.3)

@@ -2,13 +2,13 @@
 
 A pair (z, x) from the model's joint law has z distributed as the posterior given x, so tuning needs no
 chain. The mass matrix is E[g g'] over such pairs with g = grad_z log p(x, z): the posterior precision
-where the posterior is Gaussian. The step size is the largest whose mean acceptance over one
-transition, started at such pairs, meets the target.
+where the posterior is Gaussian. The step size is the largest on a grid whose mean acceptance over one
+transition, started at such pairs, meets the target; the rate falls with the step, so bisection finds it.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,14 +20,13 @@ from ..models import LatentVariableModel
 from .base import Sampler, log_posterior
 
 PAIRS = 1_000
-STEP_SIZES = np.geomspace(2.5, 2.5e-5, 61)
+STEP_PAIRS = 200
+GRID = np.geomspace(1.0, 1.0e-5, 61)  # step sizes as parts of the largest
 RIDGE = 1e-6
 
-AnySampler = TypeVar("AnySampler", bound=Sampler)
 
-
-def tune(sampler: AnySampler, model: LatentVariableModel, key, target: float) -> AnySampler:
-    """``sampler`` with the fields that are None filled in."""
+def tune(sampler, model: LatentVariableModel, key, target: float, largest: float = 3.0):
+    """``sampler`` with the fields that are None filled in, its step size at most ``largest``."""
     metric = getattr(sampler, "inverse_mass_matrix", 0.0)
     if sampler.step_size is not None and metric is not None:
         return sampler
@@ -41,13 +40,20 @@ def tune(sampler: AnySampler, model: LatentVariableModel, key, target: float) ->
     if metric is None:
         sampler = filled(sampler, "inverse_mass_matrix", _inverse_mass(model, z, x))
     if sampler.step_size is None:
-        rates = np.asarray(_acceptance(sampler, model, z, x, jax.random.split(key_steps, PAIRS), jnp.asarray(STEP_SIZES)))
-        good = np.flatnonzero(rates >= target)
-        sampler = filled(sampler, "step_size", jnp.asarray(STEP_SIZES[good[0] if len(good) else -1]))
+        few = jax.tree.map(lambda leaf: leaf[:STEP_PAIRS], (z, x))
+        keys = jax.random.split(key_steps, STEP_PAIRS)
+        step_sizes = largest * GRID
+        low, high = 0, len(GRID) - 1  # the grid falls: the first good one lies in [low, high]
+        while low < high:
+            middle = (low + high) // 2
+            candidate = filled(sampler, "step_size", jnp.asarray(step_sizes[middle]))
+            good = _acceptance(candidate, model, few[0], few[1], keys) >= target
+            low, high = (low, middle) if good else (middle + 1, high)
+        sampler = filled(sampler, "step_size", jnp.asarray(step_sizes[high]))
     return sampler
 
 
-def filled(sampler: AnySampler, name: str, value) -> AnySampler:
+def filled(sampler: Sampler, name: str, value) -> Any:
     return eqx.tree_at(lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None)
 
 
@@ -64,13 +70,8 @@ def _inverse_mass(model, z, x):
 
 
 @eqx.filter_jit
-def _acceptance(sampler, model, z, x, keys, step_sizes):
-    def rate(step_size):
-        candidate = filled(sampler, "step_size", step_size)
+def _acceptance(sampler, model, z, x, keys) -> Any:
+    def one(key, z, x):
+        return sampler.step(key, sampler.init(model, x, z), model, x)[1].acceptance
 
-        def one(key, z, x):
-            return candidate.step(key, candidate.init(model, x, z), model, x)[1].acceptance
-
-        return jnp.mean(jax.vmap(one)(keys, z, x))
-
-    return jax.lax.map(rate, step_sizes)
+    return jnp.mean(jax.vmap(one)(keys, z, x))

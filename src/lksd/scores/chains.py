@@ -1,4 +1,4 @@
-"""Chains of one batch of observations, reduced while they run: no array of draws is ever held.
+"""Chains of one batch of observations, reduced while they run: the draws of one batch exist at a time.
 
 What leaves the scan for each observation and chain is the means of the score and of the control variate
 over consecutive batches of draws, their cross moments, and two scalars a draw for R-hat and ESS.
@@ -6,13 +6,12 @@ over consecutive batches of draws, their cross moments, and two scalars a draw f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int
 
 from ..models import LatentVariableModel
 from ..samplers import Sampler
@@ -39,22 +38,18 @@ class Reduced(NamedTuple):
     origins: Float[Array, "C D"]  # s_0
     traces: Float[Array, "C M 2"]  # log p(x, z) and the norm of the score, for each draw
     acceptance: Float[Array, " C"]
-    divergences: Float[Array, " C"]
-    finite: Bool[Array, ""]
+    divergences: Int[Array, " C"]
+    start: Float[Array, "C 3"]  # log prior, log likelihood and the sum of the score at the initial point
+    finite: Bool[Array, " C"]
 
 
-@eqx.filter_jit
 def run_batch(model: LatentVariableModel, sampler: Sampler, x: Float[Array, "n D"], keys, plan: Plan) -> Reduced:
     """All chains of all observations of a batch."""
-    return jax.vmap(lambda one, key: run_observation(model, sampler, one, key, plan))(x, keys)
 
+    def observation(one, key):
+        return jax.vmap(lambda chain_key: run_chain(model, sampler, one, chain_key, plan))(jax.random.split(key, plan.chains))
 
-def run_observation(model: LatentVariableModel, sampler: Sampler, x: Float[Array, " D"], key, plan: Plan) -> Reduced:
-    return combine(jax.vmap(lambda chain_key: run_chain(model, sampler, x, chain_key, plan))(jax.random.split(key, plan.chains)))
-
-
-def combine(chains: Reduced) -> Reduced:
-    return chains._replace(finite=jnp.all(chains.finite))
+    return jax.vmap(observation)(x, keys)
 
 
 def run_chain(model: LatentVariableModel, sampler: Sampler, x, key, plan: Plan) -> Reduced:
@@ -68,40 +63,40 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, x, key, plan: Plan) 
     state = jax.lax.scan(warm, state, jax.random.split(key_warmup, plan.warmup))[0] if plan.warmup else state
     conditional_score = jax.grad(model.log_likelihood)
     origin = conditional_score(x, sampler.position(state))
-    width = control_variate(model, x, start).size if plan.control else 0
-    dim = x.shape[0]
 
-    def draw(carry, step_key):
-        state, score_sum, control_sum, moments, cross, acceptance, divergences = carry
+    def draw(state, step_key):
         state, info = sampler.step(step_key, state, model, x)
         z = sampler.position(state)
         score = conditional_score(x, z)
-        if plan.control:
-            g = control_variate(model, x, z)
-            control_sum = control_sum + g
-            moments = moments + jnp.outer(g, g)
-            cross = cross + jnp.outer(g, score - origin)
+        g = control_variate(model, x, z) if plan.control else jnp.zeros(0)
         trace = jnp.stack([log_posterior(model, x)(z), jnp.linalg.norm(score)])
-        carry = (state, score_sum + score, control_sum, moments, cross, acceptance + info.acceptance, divergences + info.divergent)
-        return carry, trace
+        return state, (score, g, trace, info)
 
     def batch(carry, batch_keys):
-        state, moments, cross, acceptance, divergences = carry
-        begin = (state, jnp.zeros(dim), jnp.zeros(width), moments, cross, acceptance, divergences)
-        (state, score_sum, control_sum, *rest), traces = jax.lax.scan(draw, begin, batch_keys)
-        return (state, *rest), (score_sum / plan.batch_draws, control_sum / plan.batch_draws, traces)
+        state, moments, cross = carry
+        state, (scores, controls, traces, info) = jax.lax.scan(draw, state, batch_keys)
+        carry = (state, moments + controls.T @ controls, cross + controls.T @ (scores - origin))
+        return carry, (scores.mean(0), controls.mean(0), traces, info.acceptance.mean(), info.divergent.sum())
 
+    width = control_variate(model, x, start).size if plan.control else 0
+    begin = (state, jnp.zeros((width, width)), jnp.zeros((width, x.shape[0])))
     batch_keys = jax.random.split(key_draws, (plan.batches, plan.batch_draws))
-    begin = (state, jnp.zeros((width, width)), jnp.zeros((width, dim)), jnp.zeros(()), jnp.zeros(()))
-    (_, moments, cross, acceptance, divergences), (scores, controls, traces) = jax.lax.scan(batch, begin, batch_keys)
-    draws = plan.batches * plan.batch_draws
-    finite = jnp.all(jnp.isfinite(scores)) & jnp.all(jnp.isfinite(traces))
+    (_, moments, cross), (scores, controls, traces, acceptance, divergences) = jax.lax.scan(batch, begin, batch_keys)
     return Reduced(
-        scores, controls, moments, cross, origin, traces.reshape(draws, 2), acceptance / draws, divergences, finite
+        scores=scores,
+        controls=controls,
+        control_moments=moments,
+        cross_moments=cross,
+        origins=origin,
+        traces=traces.reshape(-1, 2),
+        acceptance=acceptance.mean(),
+        divergences=divergences.sum(),
+        start=jnp.stack([model.log_prior(start), model.log_likelihood(x, start), conditional_score(x, start).sum()]),
+        finite=jnp.all(jnp.isfinite(scores)) & jnp.all(jnp.isfinite(traces)),
     )
 
 
-def initial(model: LatentVariableModel, key, x):
+def initial(model: Any, key, x):
     """Where a chain begins: as the model says, or a draw from its prior."""
     return model.initial(key, x) if hasattr(model, "initial") else model.sample(key)[0]
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..models import LatentVariableModel
-
-from .chains import initial
+from .chains import Reduced, initial
 
 
 def check_model(model) -> None:
     if isinstance(model, type) or not isinstance(model, LatentVariableModel):
-        raise TypeError(f"model: expected an instance of a lksd.models.LatentVariableModel; got {model!r}. Subclass it, and create one.")
+        raise TypeError(
+            f"model: expected an instance of a lksd.models.LatentVariableModel; got {model!r}. Subclass it, and create one."
+        )
     if not hasattr(model, "sample") and not hasattr(model, "initial"):
-        raise TypeError(f"model: {model} has neither sample(key) nor initial(key, x), so the shape of z is unknown. Add one of them.")
+        raise TypeError(
+            f"model: {model} has neither sample(key) nor initial(key, x), so the shape of z is unknown. Add one of them."
+        )
     if not model.normalised:
         hint = "" if hasattr(model, "sample_likelihood") else ", and sample_likelihood(key, z) is missing"
         raise ValueError(
@@ -31,40 +33,37 @@ def has_continuous_latent(model: LatentVariableModel, x) -> bool:
     return all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(z))
 
 
-def check_start(model: LatentVariableModel, x, keys, index: np.ndarray) -> None:
-    """The densities at the initial points: numbers, finite, with finite scores."""
-    values = {"log_prior": lambda one, z: model.log_prior(z), "log_likelihood": model.log_likelihood}
-    start = jax.eval_shape(lambda key, one: initial(model, key, one), keys[0], x[0])
-    for name, function in values.items():
+def check_shapes(model: LatentVariableModel, x) -> None:
+    """Both log densities return one number."""
+    start = jax.eval_shape(lambda key, one: initial(model, key, one), jax.random.key(0), x[0])
+    densities = {"log_prior": lambda one, z: model.log_prior(z), "log_likelihood": model.log_likelihood}
+    for name, function in densities.items():
         try:
-            shape = jax.eval_shape(function, x[0], start)
+            shape = jax.eval_shape(function, x[0], start).shape
         except Exception as error:
             raise ValueError(
                 f"model: {name} of {model} fails on observations of {x.shape[1]} columns ({str(error).splitlines()[0]}). "
                 "Check its shapes against the data."
             ) from error
-        if shape.shape != ():
-            raise ValueError(f"model: expected {name} of {model} to return one number; got shape {shape.shape}. Sum over its terms.")
-    prior, likelihood, score = _start_values(model, x, keys)
+        if shape != ():
+            raise ValueError(f"model: expected {name} of {model} to return one number; got shape {shape}. Sum over its terms.")
+
+
+def check_run(reduced: Reduced, index: np.ndarray) -> None:
+    """Every chain began where the density is positive, stayed finite, and moved."""
+    finite_start = np.isfinite(np.asarray(reduced.start)).all(1)  # (n, 3)
     problems = {
-        "log_prior is not finite at the initial point": ~np.isfinite(prior),
-        "log_likelihood is not finite at the initial point": ~np.isfinite(likelihood),
-        "the gradient of log_likelihood in x is not finite at the initial point": ~np.isfinite(score).all(-1),
+        "log_prior is not finite at the initial point": ~finite_start[:, 0],
+        "log_likelihood is not finite at the initial point": ~finite_start[:, 1],
+        "the gradient of log_likelihood in x is not finite at the initial point": ~finite_start[:, 2],
+        "the chain left the finite numbers": ~np.asarray(reduced.finite).all(1),
     }
     for problem, found in problems.items():
         if found.any():
             raise ValueError(
-                f"model: {problem} for observation {index[np.argmax(found)]} ({int(found.sum())} of {len(found)}). "
-                "Check that the density is positive at the data, or give initial(key, x)."
+                f"model: {problem} for observation {index[np.argmax(found)]} ({int(found.sum())} of {len(found)} observations). "
+                "Check that the densities are finite there, or give initial(key, x) or a smaller step_size."
             )
-
-
-@eqx.filter_jit
-def _start_values(model, x, keys):
-    def one(point, key):
-        z = initial(model, key, point)
-        return model.log_prior(z), model.log_likelihood(point, z), jax.grad(model.log_likelihood)(point, z)
-
-    return jax.vmap(one)(x, keys)
-
-
+    divergences = np.asarray(reduced.divergences).sum(1)
+    if (divergences == reduced.traces.shape[1] * reduced.traces.shape[2]).all():
+        raise ValueError(f"sampler: every step of every chain diverged, from observation {index[0]} on. Give a smaller step_size.")

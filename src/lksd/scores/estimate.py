@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,16 +18,18 @@ from .._validation import LksdWarning, check_choice, check_count, check_reals, c
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
 from ..samplers import HMC, Exact, Sampler
+from . import diagnostics
 from .chains import Plan, run_batch
-from .checks import check_model, check_start, has_continuous_latent
+from .checks import check_model, check_run, check_shapes, has_continuous_latent
 from .control import average
 from .result import ScoreEstimate
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
 BATCHES = 20  # batch means over all chains, at least
+LONGEST_BATCH = 50  # draws that exist at a time
 LANES = 16  # observations of a batch come in this multiple, so that its size does not change the digits
 LARGEST_BATCH = 512
-POOR_RHAT = 1.05
+POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
 CONTROL_VARIATES = ("auto", "none")
 
 
@@ -87,12 +90,12 @@ def estimate_scores(
     if exact:
         raise ValueError(f"exact: {model} has no marginal_score(x). Leave exact=None to estimate it.")
     points, keys = jnp.asarray(data), observation_keys(seed, ids)
-    check_start(model, points, keys, ids)
+    check_shapes(model, points)
     continuous = has_continuous_latent(model, data)
     sampler = choose_sampler(sampler, model, continuous).tuned(model, tuning_key(seed))
     plan, notes = make_plan(warmup, draws, chains, control_variates == "auto" and continuous, latent_size(model, points, keys))
     reduced = run(model, float64_leaves(sampler), points, keys, plan, batch_size)
-    check_run(reduced, plan, ids)
+    check_run(reduced, ids)
     averages = jax.tree.map(np.asarray, average(reduced, plan))
     if plan.control:
         plain = average(reduced, plan._replace(control=False))
@@ -106,8 +109,22 @@ def exact_scores(model, data: np.ndarray, ids: np.ndarray, seed: int) -> ScoreEs
     score = np.asarray(eqx.filter_jit(lambda m, points: jax.vmap(m.marginal_score)(points))(model, jnp.asarray(data)))
     finite = np.isfinite(score).all(1)
     if not finite.all():
-        raise ValueError(f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters.")
-    return ScoreEstimate(score=score, mcse=np.zeros_like(score), index=ids, seed=seed, method="exact marginal score")
+        raise ValueError(
+            f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters."
+        )
+    unknown = np.full(len(ids), np.nan)
+    return ScoreEstimate(
+        score=score,
+        mcse=np.zeros_like(score),
+        index=ids,
+        seed=seed,
+        method="exact marginal score",
+        rhat=unknown,
+        ess=unknown,
+        acceptance=unknown,
+        divergences=np.zeros(len(ids), dtype=np.int64),
+        batch_means=np.zeros((len(ids), 0, data.shape[1])),
+    )
 
 
 def check_index(index, n: int) -> np.ndarray:
@@ -115,7 +132,9 @@ def check_index(index, n: int) -> np.ndarray:
         return np.arange(n)
     ids = np.asarray(index)
     if ids.shape != (n,) or not np.issubdtype(ids.dtype, np.integer) or (ids < 0).any() or len(np.unique(ids)) < n:
-        raise ValueError(f"index: expected {n} different integers of at least 0, one for each observation; got {index!r}. Number them.")
+        raise ValueError(
+            f"index: expected {n} different integers of at least 0, one for each observation; got {index!r}. Number them."
+        )
     return ids
 
 
@@ -142,13 +161,15 @@ def make_plan(warmup, draws, chains, control: bool, width: int) -> tuple[Plan, t
     draws = DRAWS if draws is None else check_length("draws", draws, 1)
     chains = min(CHAINS, draws) if chains is None else check_length("chains", chains, 1)
     each = -(-draws // chains)
-    batches = min(-(-BATCHES // chains), each)
+    batches = min(max(-(-BATCHES // chains), -(-each // LONGEST_BATCH)), each)
     plan = Plan(chains, warmup, batches, -(-each // batches), control)
     fitted_on = (chains - 1) * plan.batches * plan.batch_draws
     notes: tuple[str, ...] = ()
     if control and fitted_on < 2 * width + 4:
         plan = plan._replace(control=False)
-        notes = (f"control variates need {2 * width + 4} draws in the other chains and have {fitted_on}, so the plain means are used.",)
+        notes = (
+            f"control variates need {2 * width + 4} draws in the other chains and have {fitted_on}, so the plain means are used.",
+        )
     return plan, notes
 
 
@@ -165,38 +186,43 @@ def run(model, sampler, points, keys, plan: Plan, batch_size: int | None):
     size = -(-size // LANES) * LANES
     starts = range(0, n, size)
 
+    def batch(start):
+        rows = jnp.minimum(start + jnp.arange(size), n - 1)
+        return (model, sampler, points[rows], keys[rows])
+
+    program = compiled(batch(0), plan)
+
     @float64
     def one(start):
-        rows = jnp.minimum(start + jnp.arange(size), n - 1)
-        return jax.block_until_ready(run_batch(model, sampler, points[rows], keys[rows], plan))
+        return jax.block_until_ready(program(*batch(start), plan))
 
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(one, starts))
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:n], *parts)
 
 
-def check_run(reduced, plan: Plan, ids: np.ndarray) -> None:
-    finite = np.asarray(reduced.finite)
-    if not finite.all():
-        raise ValueError(
-            f"sampler: the chain of observation {ids[np.argmin(finite)]} left the finite numbers ({int((~finite).sum())} such chains). "
-            "Check the model's densities away from the data, or give a smaller step_size."
-        )
-    divergences = np.asarray(reduced.divergences).sum(1)
-    if (divergences == plan.chains * plan.batches * plan.batch_draws).all():
-        raise ValueError(f"sampler: every step of every chain diverged, from observation {ids[0]} on. Give a smaller step_size.")
+_programs: dict = {}
+
+
+def compiled(arguments, plan: Plan):
+    """One program for all models, samplers and data of the same shapes, compiled before the threads begin."""
+    arrays, static = eqx.partition(arguments, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    fixed, fixed_structure = jax.tree.flatten(static)
+    key = (structure, fixed_structure, tuple(fixed), tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves), plan)
+    if key not in _programs:
+        program: Any = eqx.filter_jit(run_batch)
+        _programs[key] = program.lower(*arguments, plan).compile()
+    return _programs[key]
 
 
 def summarise(averages, reduced, sampler, plan: Plan, ids, seed: int, notes) -> ScoreEstimate:
-    import blackjax
-
-    traces = jnp.moveaxis(reduced.traces, 0, 2)  # (C, M, n, 2)
+    traces = np.moveaxis(np.asarray(reduced.traces), 0, 2)  # (C, M, n, 2)
     draws = traces.shape[1]
     rhat = ess = np.full(len(ids), np.nan)
-    if plan.chains > 1 and draws >= 4:
-        rhat = np.asarray(blackjax.rhat(traces)).max(-1)
-        ess = np.asarray(blackjax.ess_bulk(traces)).min(-1)
-        if np.nanmax(rhat) > POOR_RHAT and draws >= 50:
+    if draws >= 8:
+        rhat, ess = diagnostics.rhat(traces).max(-1), diagnostics.bulk_ess(traces).min(-1)
+        if np.mean(rhat > POOR_RHAT) > POOR_SHARE and draws >= 50:
             worst = int(np.nanargmax(rhat))
             warnings.warn(
                 f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or use NUTS().",

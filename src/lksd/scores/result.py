@@ -23,7 +23,7 @@ class ScoreEstimate:
         norm of the score; NaN where there are no chains.
     acceptance, divergences : (n,) arrays
     batch_means : (n, K, D) array
-        Means over consecutive batches of draws; their spread is the noise that the test sees.
+        Means over consecutive batches of draws; their spread is the noise that the test sees. K = 0 for exact scores.
     method, notes
         How the scores were made.
     """
@@ -33,23 +33,23 @@ class ScoreEstimate:
     index: np.ndarray
     seed: int
     method: str
-    rhat: np.ndarray | None = None
-    ess: np.ndarray | None = None
-    acceptance: np.ndarray | None = None
-    divergences: np.ndarray | None = None
-    batch_means: np.ndarray | None = None
+    rhat: np.ndarray
+    ess: np.ndarray
+    acceptance: np.ndarray
+    divergences: np.ndarray
+    batch_means: np.ndarray
     notes: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
         with Path(path).open("wb") as file:
             np.savez(file, schema=SCHEMA, **given)
 
     def __str__(self) -> str:
         n, dim = self.score.shape
         lines = [f"scores of {n} observations in {dim} dimensions: {self.method}"]
-        if self.rhat is not None and np.isfinite(self.rhat).any():
+        if np.isfinite(self.rhat).any():
             lines.append(
                 f"R-hat at most {np.nanmax(self.rhat):.3f}, ESS at least {np.nanmin(self.ess):.0f}, "
                 f"acceptance {self.acceptance.mean():.2f}, {int(self.divergences.sum())} divergences"

@@ -2,7 +2,7 @@
 
 from .base import SteinOperator, stein_kernel
 from .discrete import Barker, Difference, DiscreteOperator, Gibbs
-from .gram import GramSums, gram_sums, paired
+from .gram import GramSums, gram_sums, paired, score_slopes
 from .langevin import Langevin
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "SteinOperator",
     "gram_sums",
     "paired",
+    "score_slopes",
     "stein_kernel",
 ]

@@ -36,7 +36,11 @@ class SteinOperator(eqx.Module):
     def scores(self, name: str, score, x: np.ndarray) -> np.ndarray:
         """``score`` checked against the observations it belongs to."""
         expected = self.score_shape(x)
-        array = pad_scores(score, expected) if is_ragged(score) else to_numpy(name, score).astype(np.float64)
+        discrete = np.issubdtype(x.dtype, np.integer)
+        if discrete and is_ragged(score):
+            array = pad_scores(name, score, (x >= 0).sum(1), expected)
+        else:
+            array = to_numpy(name, score).astype(np.float64)
         if array.ndim == 1 and expected == (len(array), 1):
             array = array[:, None]
         if array.shape != expected:
@@ -44,7 +48,7 @@ class SteinOperator(eqx.Module):
                 f"{name}: expected shape {expected} for the {self} operator; got {array.shape}. "
                 "Give one score for each observation."
             )
-        if np.issubdtype(x.dtype, np.integer):  # what stands at a position that does not exist is not read
+        if discrete:  # what stands at a position that does not exist is not read
             array = np.where((x >= 0).reshape(x.shape + (1,) * (array.ndim - x.ndim)), array, 0.0)
         return check_finite(name, array)
 

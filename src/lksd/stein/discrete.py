@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._documents import as_tokens, is_sparse
-from .._validation import check_choice, check_range
+from .._validation import check_choice, check_range, check_size
 from ..kernels import Kernel
 from .base import SteinOperator
 from .moves import Moves, matched_block, shared_block
@@ -29,9 +29,13 @@ class DiscreteOperator(SteinOperator):
     def moves(self, x, scores) -> Moves:
         """The moves from x (n, D) with their weights under S models."""
 
+    @property
+    @abstractmethod
+    def choices(self) -> int:
+        """How many values a coordinate can take in one step, its own included."""
+
     def __check_init__(self):
-        if isinstance(self.n_values, bool) or not isinstance(self.n_values, (int, np.integer)) or self.n_values < 2:
-            raise ValueError(f"n_values: expected an integer of at least 2; got {self.n_values!r}. Give the size of the alphabet.")
+        check_size("n_values", self.n_values)
         check_choice("witness", self.witness, WITNESSES)
 
     def observations(self, x, mask=None) -> np.ndarray:
@@ -84,7 +88,7 @@ class CyclicOperator(DiscreteOperator):
     ranks: np.ndarray | None
 
     def __init__(self, n_values: int, order=None, witness: Witness = "per-coordinate"):
-        self.n_values = n_values
+        self.n_values = check_size("n_values", n_values)
         self.witness = witness
         self.order = self.ranks = None
         if order is not None:
@@ -105,6 +109,10 @@ class Difference(CyclicOperator):
     Scores have shape (n, D): p(x with x_d -> its successor)/p(x) - 1.
     """
 
+    @property
+    def choices(self) -> int:
+        return 2
+
     def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
         return x.shape
 
@@ -119,6 +127,10 @@ class Barker(CyclicOperator):
     Scores have shape (n, D, 2): p(nu x)/(p(x) + p(nu x)) for the successor and the predecessor. With
     two values the neighbours coincide and count once.
     """
+
+    @property
+    def choices(self) -> int:
+        return 3
 
     def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
         return (*x.shape, 2)
@@ -138,6 +150,10 @@ class Gibbs(DiscreteOperator):
 
     n_values: int = eqx.field(static=True)
     witness: Witness = eqx.field(default="per-coordinate", static=True)
+
+    @property
+    def choices(self) -> int:
+        return self.n_values + 1
 
     def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
         return (*x.shape, self.n_values)

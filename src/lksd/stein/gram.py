@@ -12,12 +12,14 @@ import numpy as np
 from jaxtyping import Float
 
 from .._float64 import float64
-from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
+from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
-from .langevin import Langevin
+from .discrete import DiscreteOperator
 
 TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
 ELEMENTWISE_TILE = 128
+BUDGET = 2**26  # bytes for the tables of one tile
+MULTIPLE = 16
 
 
 class GramSums(NamedTuple):
@@ -56,7 +58,7 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
     """
     n = len(x)
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
-    rows = tile_rows(operator, kernel, n) if tile is None else min(tile, n)
+    rows = tile_rows(operator, kernel, *x.shape) if tile is None else min(tile, n)
     blocks = -(-n // rows)
     length = blocks * rows
 
@@ -70,12 +72,13 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
     arrays, static = eqx.partition(on_device((operator, kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
     sums = _Sums(jnp.zeros((len(scores) + 1, length)), jnp.zeros(()), jnp.zeros((length, weights.shape[1])))
-    for i in range(blocks):
-        for j in range(i, blocks):
-            sums = _add_tile(sums, fixed, np.array([i, j]), static, rows)
+    with named_errors(kernel, x.shape[1]):
+        for i in range(blocks):
+            for j in range(i, blocks):
+                sums = _add_tile(sums, fixed, np.array([i, j]), static, rows)
     row_sums = np.asarray(sums.rows)[:, :n]
-    check_rows(kernel, row_sums)
-    model_diagonal = np.asarray(paired(operator, kernel, x, scores, x, scores))
+    model_diagonal = paired(operator, kernel, data[0], data[1], data[0], data[1])[:, :n]
+    check_finite_sums(kernel, np.concatenate([row_sums, model_diagonal]))
     diagonal = np.asarray(contrast, dtype=np.float64) @ model_diagonal
     return GramSums(
         model_rows=row_sums[:-1],
@@ -132,12 +135,32 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
     return jax.lax.map(one, rows, batch_size=ELEMENTWISE_TILE).T
 
 
-def check_rows(kernel: Kernel, row_sums: np.ndarray) -> None:
-    if not np.isfinite(row_sums).all():
-        index = int(np.argwhere(~np.isfinite(row_sums).all(0))[0, 0])
+@float64
+def score_slopes(operator: SteinOperator, kernel: Kernel, x, score) -> np.ndarray:
+    """The derivative of h_1(i) = sum_{j != i} h(x_i, x_j) / (n - 1) in the score of i: (n, D)."""
+    return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(score)))
+
+
+@eqx.filter_jit
+def _slopes(operator, kernel, x, score):
+    def row(arguments):
+        point, own, index = arguments
+
+        def projection(free):
+            block = operator.block(kernel, point[None], free[None, None], x, score[None])[0, 0]
+            return jnp.sum(jnp.where(jnp.arange(len(x)) == index, 0.0, block)) / (len(x) - 1)
+
+        return jax.grad(projection)(own)
+
+    return jax.lax.map(row, (x, score, jnp.arange(len(x))), batch_size=16)
+
+
+def check_finite_sums(kernel: Kernel, sums: np.ndarray) -> None:
+    if not np.isfinite(sums).all():
+        index = int(np.argwhere(~np.isfinite(sums).all(0))[0, 0])
         raise ValueError(
             f"kernel: the Stein kernel of {kernel} is not finite at observation {index}. "
-            "Check that the kernel is smooth there, and the size of the scores."
+            "The kernel must be smooth everywhere, also where both observations are equal; and the scores must not overflow."
         )
 
 
@@ -146,11 +169,17 @@ def on_device(tree):
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
-def tile_rows(operator: SteinOperator, kernel: Kernel, n: int) -> int:
-    """Rows of a tile: equal parts, not above what suits the kernel's path."""
-    largest = TILE if isinstance(operator, Langevin) and by_products(kernel) else ELEMENTWISE_TILE
+def tile_rows(operator: SteinOperator, kernel: Kernel, n: int, dim: int) -> int:
+    """Rows of a tile: equal parts, within a budget of memory, in a multiple that lets nearby n share a compilation."""
+    if isinstance(operator, DiscreteOperator):
+        entries = 2 * dim * operator.choices + 2 * operator.choices**2  # numbers kept for each pair of a tile
+        largest = min(ELEMENTWISE_TILE, max(8, int(np.sqrt(BUDGET / (8 * entries)))))
+    elif by_products(kernel):
+        largest = TILE
+    else:
+        largest = min(ELEMENTWISE_TILE, max(8, BUDGET // (8 * dim * dim)))
     blocks = -(-n // largest)
-    return -(-n // blocks)
+    return -(-n // (blocks * MULTIPLE)) * MULTIPLE
 
 
 def by_products(kernel: Kernel) -> bool:

@@ -138,9 +138,9 @@ def _(
 ) -> Float[Array, "S n m"]:
     # grad(w k) = w (grad k + k grad log w): the base kernel with every score raised by grad log w, times w(x) w(y).
     def value_and_log_gradient(z):
-        value, gradient = jax.vmap(jax.value_and_grad(lambda point: kernel.weight(point).astype(z.dtype)))(z)
-        positive = value > 0
-        return value, jnp.where(positive[:, None], gradient / jnp.where(positive, value, 1.0)[:, None], 0.0)
+        value, gradient = jax.vmap(jax.value_and_grad(lambda point: jnp.asarray(kernel.weight(point), z.dtype)))(z)
+        counts = value != 0
+        return value, jnp.where(counts[:, None], gradient / jnp.where(counts, value, 1.0)[:, None], 0.0)
 
     w_x, slope_x = value_and_log_gradient(x)
     w_y, slope_y = value_and_log_gradient(y)

@@ -1,0 +1,117 @@
+"""From models and data to an answer in one call."""
+
+import numpy as np
+import pytest
+import studies
+from scipy import stats
+
+import lksd
+from lksd.kernels import IMQ, PerCoordinate
+from lksd.models import PPCA
+
+
+def problem(n, delta_p, delta_q, dim=10, latent=3, seed=0):
+    rng = np.random.default_rng(seed)
+    weight = rng.random((dim, latent))
+    x = rng.normal(size=(n, latent)) @ weight.T + rng.normal(size=(n, dim))
+
+    def perturbed(delta):
+        changed = weight.copy()
+        changed[0, 0] += delta
+        return PPCA(changed, 1.0)
+
+    return x, perturbed(delta_p), perturbed(delta_q)
+
+
+def test_exact_and_sampled_scores_agree():
+    x, p, q = problem(80, 3.0, 0.5)
+    exact, sampled = lksd.compare(x, p, q), lksd.compare(x, p, q, exact=False)
+    assert sampled.statistic == pytest.approx(exact.statistic, rel=1e-6)
+    assert exact.diagnostics.method_p == "exact marginal score"
+    assert exact.diagnostics.noise_share is None
+    assert sampled.diagnostics.noise_share < 1e-10  # control variates leave nothing
+    assert "PerCoordinate" in exact.kernel
+    assert str(sampled.diagnostics) in str(sampled)
+
+
+@pytest.mark.slow
+def test_share_of_noise_against_repeated_seeds():
+    """The share predicts how much of Var(T) vanishes when only the chains are drawn again."""
+    x, p, q = problem(60, 3.0, 0.5)
+    q_scores = lksd.estimate_scores(q, x)
+    options = {"exact": False, "warmup": 100, "draws": 40, "control_variates": "none"}
+    runs = [lksd.compare(x, lksd.estimate_scores(p, x, seed=seed, **options), q_scores, kernel=IMQ(20.0)) for seed in range(40)]
+    seen = np.var([run.difference for run in runs], ddof=1)
+    predicted = np.mean([run.diagnostics.noise_share * run.standard_error**2 for run in runs])
+    assert predicted / 3 < seen < 3 * predicted
+
+
+def test_score_estimates_are_reused(tmp_path):
+    x, p, q = problem(40, 3.0, 0.5)
+    path = tmp_path / "p.npz"
+    lksd.estimate_scores(p, x).save(path)
+    assert lksd.compare(x, lksd.load_scores(path), q).statistic == lksd.compare(x, p, q).statistic
+
+
+def test_preset_is_the_papers():
+    x, p, q = problem(40, 3.0, 0.5)
+    result = lksd.compare(x, p, q, preset="paper", warmup=50, draws=40)
+    assert result.calibration == "normal"
+    assert result.kernel == str(IMQ.median(x))
+    assert result.diagnostics.method_p.startswith("NUTS, 1 chains of 40 draws after 50, plain means")
+    assert result.pvalue == pytest.approx(stats.norm.sf(result.statistic))
+
+
+def test_json_keeps_the_diagnostics(tmp_path):
+    x, p, q = problem(30, 3.0, 0.5)
+    result = lksd.compare(x, p, q, exact=False, draws=50)
+    result.to_json(tmp_path / "r.json")
+    assert lksd.load_result(tmp_path / "r.json").diagnostics == result.diagnostics
+
+
+def test_goodness_of_fit():
+    x, p, q = problem(150, 3.0, 0.0)
+    assert lksd.goodness_of_fit(x, p).reject
+    assert not lksd.goodness_of_fit(x, q).reject
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda x, p, q: lksd.compare(x, p, 3), TypeError, "q: expected a lksd.models.LatentVariableModel or a ScoreEstimate"),
+        (lambda x, p, q: lksd.compare(x, p, q, operator="barker"), ValueError, "operator: expected 'langevin'"),
+        (lambda x, p, q: lksd.compare(x, p, q, preset="papers"), ValueError, "preset: expected one of 'paper'"),
+        (lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False), ValueError, "fails on observations of 4 columns"),
+        (lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q), ValueError, r"score_p: expected shape \(30, 10\)"),
+    ],
+)
+def test_bad_input(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call(*problem(30, 3.0, 0.5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "least"), [(200, 0.88), (300, 0.96)])
+def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
+    """PPCA, D = 100, Dz = 10, perturbations (2, 1): the radial kernel reaches about 0.4 and 0.8."""
+    rejected = radial = 0
+    for trial in range(200):
+        x, p, q = problem(n, 2.0, 1.0, dim=100, latent=10, seed=trial)
+        rejected += lksd.compare(x, p, q, seed=trial).reject
+        radial += lksd.compare(x, p, q, seed=trial, kernel=IMQ.median(x)).reject
+    print(f"\nPPCA Problem 2 | n = {n} | default {rejected / 200:.3f} | IMQ-median {radial / 200:.3f}")
+    assert rejected / 200 >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(("dim", "n"), [(1, 50), (5, 100), (20, 100)])
+def test_level_of_the_default_kernel_at_mirror_ties(dim, n, swapped):
+    trial = studies.shifts(dim, n, -0.5 if swapped else 0.5, -0.5 if swapped else 0.5)
+    rng = np.random.default_rng(dim)
+    rejected = 0
+    for index in range(1_000):
+        x, p, q = trial(rng)
+        rejected += lksd.compare_scores(x, p, q, PerCoordinate.median(x), seed=index).reject
+    print(f"\nlevel of the default kernel | D = {dim} | n = {n} | {rejected / 1000:.3f}")
+    assert studies.above(rejected, 1_000) > 0.001

@@ -1,0 +1,248 @@
+"""Estimated scores against exact ones."""
+
+import warnings
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import lksd
+from lksd.models import PPCA, FactorAnalysis, GaussianMixture, LatentVariableModel
+from lksd.samplers import HMC, MALA, NUTS, Exact, RandomWalk
+from lksd.scores import diagnostics, estimate
+
+RNG = np.random.default_rng(0)
+MODEL = PPCA(RNG.random((6, 2)), 0.8, RNG.normal(size=6))
+X = RNG.normal(size=(20, 6))
+
+
+class Decoder(LatentVariableModel):
+    """x | z ~ N(tanh(W z), sd^2 I): no closed form."""
+
+    weight: np.ndarray
+    sd: float
+
+    def log_prior(self, z):
+        return -jnp.sum(z**2) / 2
+
+    def log_likelihood(self, x, z):
+        return -jnp.sum((x - jnp.tanh(self.weight @ z)) ** 2) / (2 * self.sd**2)
+
+    def sample(self, key):
+        key_z, key_x = jax.random.split(key)
+        z = jax.random.normal(key_z, (self.weight.shape[1],))
+        return z, jnp.tanh(self.weight @ z) + self.sd * jax.random.normal(key_x, (self.weight.shape[0],))
+
+
+def exact(model=MODEL, x=X):
+    return lksd.estimate_scores(model, x, exact=True).score
+
+
+def sampled(model=MODEL, x=X, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lksd.LksdWarning)  # short chains mix poorly, and say so
+        return lksd.estimate_scores(model, x, exact=False, **options)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [HMC(), NUTS(), pytest.param(MALA(), marks=SLOW), pytest.param(RandomWalk(), marks=SLOW), pytest.param(Exact(), marks=SLOW)],
+    ids=lambda s: type(s).__name__,
+)
+def test_plain_means_lie_within_their_errors(sampler):
+    found = sampled(sampler=sampler, warmup=300, draws=2000, control_variates="none")
+    z = (found.score - exact()) / found.mcse
+    assert np.abs(z).max() < 6
+    assert 0.5 < z.std() < 1.6
+    assert found.mcse.min() > 0
+
+
+@pytest.mark.parametrize("model", [MODEL, FactorAnalysis(RNG.normal(size=(6, 3)), np.linspace(0.3, 2, 6))], ids=str)
+def test_control_variates_are_exact_for_gaussian_posteriors(model):
+    found = sampled(model, draws=50)
+    assert "control variates" in found.method
+    np.testing.assert_allclose(found.score, exact(model), atol=1e-8)
+
+
+def test_mixture_by_exact_draws():
+    model = GaussianMixture([0.4, 0.6], np.array([[-1.0, 0.0], [1.5, 1.0]]), np.array([np.eye(2), [[2.0, 0.5], [0.5, 1.0]]]))
+    x = RNG.normal(size=(15, 2))
+    found = sampled(model, x, draws=4000)
+    assert found.method.startswith("Exact")
+    z = (found.score - exact(model, x)) / np.maximum(found.mcse, 1e-12)
+    assert np.abs(z).max() < 6
+    assert np.abs(found.score - exact(model, x)).max() < 0.1
+
+
+def test_nonlinear_decoder_by_importance_sampling():
+    weight, sd = np.random.default_rng(1).normal(size=(5, 2)), 0.7
+    model = Decoder(weight, sd)
+    x = np.random.default_rng(2).normal(size=(6, 5))
+    z = np.random.default_rng(3).normal(size=(400_000, 2))
+    mean = np.tanh(z @ weight.T)
+    for point, score, error in zip(x, *(getattr(sampled(model, x, draws=4000), name) for name in ("score", "mcse")), strict=True):
+        log_weights = -np.sum((point - mean) ** 2, 1) / (2 * sd**2)
+        weights = np.exp(log_weights - log_weights.max())
+        weights /= weights.sum()
+        expected = -(point - weights @ mean) / sd**2
+        spread = np.sqrt(weights**2 @ (mean - weights @ mean) ** 2) / sd**2  # of the importance estimate
+        assert (np.abs(score - expected) < 6 * np.hypot(error, spread)).all()
+
+
+def test_mcse_is_honest():
+    """Two hundred copies of one observation: independent chains, whose z-scores have standard deviation one."""
+    found = sampled(x=np.repeat(X[:1], 200, 0), warmup=100, draws=4000, chains=1, control_variates="none")
+    z = (found.score - exact(x=X[:1])) / found.mcse
+    assert found.ess.min() > 200
+    assert 0.9 <= z.std() <= 1.15
+
+
+@SLOW
+def test_control_variates_have_no_bias_of_one_sign():
+    """With few draws of a nonlinear model, the mean error over many chains is nil within its standard error."""
+    weight = np.random.default_rng(1).normal(size=(3, 2))
+    model, x = Decoder(weight, 0.7), np.repeat(np.array([[0.5, -0.4, 0.9]]), 400, 0)
+    long = sampled(model, x[:16], warmup=500, draws=20_000).score
+    short = sampled(model, x, warmup=300, draws=40)
+    assert "control variates" in short.method
+    difference = short.score.mean(0) - long.mean(0)
+    error = np.hypot(short.score.std(0, ddof=1) / np.sqrt(400), long.std(0, ddof=1) / np.sqrt(16))
+    assert (np.abs(difference) < 4 * error).all()
+
+
+@pytest.mark.parametrize("control", ["auto", pytest.param("none", marks=SLOW)])
+def test_observations_are_independent_of_their_company(control):
+    options = {"draws": 60, "warmup": 20, "control_variates": control}
+    whole = sampled(**options)
+    order = np.random.default_rng(1).permutation(len(X))[:13]
+    part = sampled(x=X[order], index=order, **options)
+    np.testing.assert_array_equal(part.score, whole.score[order])
+    np.testing.assert_array_equal(part.mcse, whole.mcse[order])
+    np.testing.assert_array_equal(sampled(x=X[:7], **options).score, whole.score[:7])
+    for batch_size in (1, 7, 20):
+        np.testing.assert_array_equal(sampled(batch_size=batch_size, **options).score, whole.score)
+
+
+def test_seeds_differ_and_repeat():
+    options = {"draws": 40, "warmup": 10, "control_variates": "none"}
+    np.testing.assert_array_equal(sampled(seed=3, **options).score, sampled(seed=3, **options).score)
+    assert np.abs(sampled(seed=3, **options).score - sampled(seed=4, **options).score).min() > 0
+
+
+def test_one_compilation_serves_all_models_of_one_shape():
+    sampled(draws=40, warmup=10)
+    before = len(estimate._programs)
+    sampled(PPCA(RNG.random((6, 2)), 1.3, np.zeros(6)), X + 1, draws=40, warmup=10, seed=5)
+    assert len(estimate._programs) == before
+
+
+def test_fallbacks_say_so():
+    assert "plain means" in sampled(chains=1, draws=40).method
+    assert "control variates need" in sampled(chains=1, draws=40).notes[0]
+
+
+def test_diagnostics_equal_blackjax():
+    e = np.random.default_rng(0).normal(size=(3, 200, 4))
+    x = e.copy()
+    for t in range(1, 200):
+        x[:, t] = 0.6 * x[:, t - 1] + e[:, t]
+    x[1, :, 2] += 1.0
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(diagnostics.rhat(x), blackjax.rhat(x), rtol=1e-10)
+        np.testing.assert_allclose(diagnostics.bulk_ess(x), blackjax.ess_bulk(x), rtol=0.02)
+
+
+def test_save_and_load(tmp_path):
+    path = tmp_path / "scores.npz"
+    found = sampled(draws=40)
+    found.save(path)
+    loaded = lksd.load_scores(path)
+    np.testing.assert_array_equal(loaded.score, found.score)
+    assert (loaded.method, loaded.seed, str(loaded)) == (found.method, found.seed, str(found))
+    path.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="expected scores written by"):
+        lksd.load_scores(path)
+
+
+def test_poor_mixing_is_warned_of():
+    with pytest.warns(lksd.LksdWarning, match="R-hat is"):
+        lksd.estimate_scores(MODEL, X, exact=False, sampler=MALA(step_size=1e-6), warmup=10, draws=200)
+
+
+# ------------------------------------------------------------- bad input
+
+
+class Broken(LatentVariableModel):
+    """A model with one thing wrong at a time."""
+
+    fault: str
+
+    def log_prior(self, z):
+        return jnp.where(self.fault == "prior", -jnp.inf, -jnp.sum(z**2) / 2)
+
+    def log_likelihood(self, x, z):
+        if self.fault == "shape":
+            return -((x - z) ** 2) / 2
+        value = -jnp.sum((x - z) ** 2) / 2
+        return jnp.where((self.fault == "nan") & (x[0] > 100), jnp.nan, value)
+
+    def sample(self, key):
+        return jnp.zeros(()), jnp.zeros(2)
+
+
+class Silent(LatentVariableModel):
+    def log_prior(self, z):
+        return -(z**2)
+
+    def log_likelihood(self, x, z):
+        return -jnp.sum((x - z) ** 2)
+
+
+class Unnormalised(Silent):
+    normalised = False
+
+    def sample(self, key):
+        return jnp.zeros(()), jnp.zeros(2)
+
+
+Y = np.zeros((6, 2)) + np.arange(6)[:, None]
+Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "options", "kind", "message"),
+    [
+        (Broken("nan"), Y_FAR, {}, ValueError, "log_likelihood is not finite at the initial point for observation 4"),
+        (Broken("prior"), Y, {}, ValueError, "log_prior is not finite at the initial point for observation 0"),
+        (Broken("shape"), Y, {}, ValueError, "log_likelihood of Broken to return one number; got shape"),
+        (Silent(), Y, {}, TypeError, "neither sample"),
+        (Unnormalised(), Y, {}, ValueError, "sample_likelihood"),
+        (Broken, Y, {}, TypeError, "expected an instance"),
+        (3, Y, {}, TypeError, "expected an instance"),
+        (MODEL, Y, {"exact": False}, ValueError, "fails on observations of 2 columns"),
+        (Broken(""), Y, {"exact": True}, ValueError, "has no marginal_score"),
+        (Broken(""), Y, {"sampler": HMC}, TypeError, "sampler: expected a sampler"),
+        (Broken(""), Y, {"draws": 0}, ValueError, "draws: expected an integer of at least 1"),
+        (Broken(""), Y, {"warmup": -1}, ValueError, "warmup: expected an integer of at least 0"),
+        (Broken(""), Y, {"index": [0, 0, 1, 2, 3, 4]}, ValueError, "index: expected 6 different integers"),
+        (Broken(""), Y, {"control_variates": "yes"}, ValueError, "control_variates: expected one of"),
+        (Broken(""), Y, {"sampler": Exact()}, ValueError, "has no sample_posterior"),
+        (MODEL, X, {"exact": False, "sampler": HMC(step_size=1e4)}, ValueError, "diverged|left the finite"),
+    ],
+)
+def test_bad_input(model, x, options, kind, message):
+    with pytest.raises(kind, match=message):
+        lksd.estimate_scores(model, x, **options)
+
+
+@SLOW
+def test_normal_errors_of_long_chains():
+    found = sampled(warmup=200, draws=4000, chains=4, control_variates="none")
+    z = ((found.score - exact()) / found.mcse)[:, 0]
+    assert stats.kstest(z, "norm").pvalue > 1e-3
