@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
@@ -176,6 +177,73 @@ CASES = {
         ValueError,
         "expected non-negative integer counts; document 0",
     ),
+    "masked array": (lambda: compare(x=np.ma.masked_greater(X, 1.0)), ValueError, "x: expected no missing values"),
+    "a frame with missing values": (
+        lambda: compare(x=pandas.DataFrame({"a": [1, None] * 10, "b": range(20)}, dtype="Int64")),
+        TypeError,
+        r"x: expected numbers; got <NA> at index \(1, 0\)",
+    ),
+    "numbers as text": (lambda: compare(x=pandas.DataFrame({"a": ["1", "2"] * 10})), TypeError, "x: expected numbers; got '1'"),
+    "a kernel that is not smooth": (
+        lambda: compare(kernel=lambda a, b: jnp.exp(-jnp.linalg.norm(a - b))),
+        ValueError,
+        "kernel: .*not finite at observation 0.*also where both observations are equal",
+    ),
+    "a kernel in NumPy": (
+        lambda: compare(kernel=lambda a, b: np.exp(-np.asarray(a - b) @ (a - b))),
+        ValueError,
+        "write it with jax.numpy",
+    ),
+    "a kernel with a branch": (lambda: compare(kernel=lambda a, b: a @ b if a[0] > 0 else 1.0), ValueError, "without if on values"),
+    "singular covariance": (
+        lambda: k.IMQ.covariance(np.column_stack([X[:, 0], X[:, 1], X[:, 0] + X[:, 1]]), shrinkage=0.0),
+        ValueError,
+        "positive definite",
+    ),
+    "beta as text": (lambda: k.IMQ(beta="a"), TypeError, "beta: expected one finite number; got 'a'"),
+    "c as an array": (lambda: k.IMQ(c=np.ones(2)), TypeError, "c: expected one finite number"),
+    "preconditioner as text": (lambda: k.IMQ("median"), TypeError, "preconditioner: expected numbers; got 'median'"),
+    "shrinkage as text": (lambda: k.IMQ.covariance(X, shrinkage="a"), TypeError, "shrinkage: expected one finite number"),
+    "ball with three radii": (lambda: k.BallBump(np.ones(3)), ValueError, "BallBump: expected"),
+    "number of values as text": (lambda: stein.Difference("4", order=[0, 1]), ValueError, "n_values: expected an integer"),
+    "variance as an array": (lambda: compare(variance=np.array(["jackknife"])), ValueError, "variance: expected one of"),
+    "no documents": (
+        lambda: discrete(x=np.zeros((0, 3), int), p=np.zeros((0, 3)), q=np.zeros((0, 3))),
+        ValueError,
+        "at least 4 observations",
+    ),
+    "token ids beyond 2^31": (lambda: discrete(x=[[2**32 + 1, 1]] * 19 + [[1]]), ValueError, "ids must lie below 2.31"),
+    "scores of too few documents": (
+        lambda: discrete(x=[[1, 2], [1]] * 10, p=[[0.1, 0.2], [0.1]] * 5),
+        ValueError,
+        "score_p: expected scores of 20 documents; got 10",
+    ),
+    "scores that do not follow the documents": (
+        lambda: discrete(x=[[1, 2], [1]] * 10, p=[[0.1], [0.1, 0.2]] * 10),
+        ValueError,
+        r"score_p: expected shape \(2,\) for document 0; got \(1,\)",
+    ),
+    "counts with a kernel of positions": (
+        lambda: discrete(x=sparse.csr_array(T + 1), kernel=k.Hamming(), operator=stein.Difference(4, witness="shared")),
+        ValueError,
+        "kernel: expected BagOfWords for word counts",
+    ),
+    "a bootstrap for a tiny level": (
+        lambda: compare(alpha=1e-6, calibration="bootstrap"),
+        ValueError,
+        "alpha: expected at least 0.0005",
+    ),
+    "MMD of counts with a real kernel": (
+        lambda: lksd.relative_mmd(*[sparse.csr_array(T)] * 3, IMQ),
+        ValueError,
+        "kernel: expected one for documents",
+    ),
+    "MMD widths of a discrete kernel": (
+        lambda: lksd.relative_mmd(T, T[:, :2], T, k.Hamming()),
+        ValueError,
+        "y_p: expected 3 columns",
+    ),
+    "MMD of nothing": (lambda: lksd.relative_mmd([], S, S, IMQ), ValueError, "x: expected at least 4 observations; got 0"),
     # other tests
     "goodness of fit with several kernels": (lambda: lksd.goodness_of_fit_scores(X, S, [IMQ, IMQ]), ValueError, "got several"),
     "goodness of fit shape": (lambda: lksd.goodness_of_fit_scores(X, S[:5], IMQ), ValueError, r"scores: expected shape \(20, 3\)"),

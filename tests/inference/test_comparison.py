@@ -1,7 +1,9 @@
 """compare_scores against brute force, symmetries and special cases."""
 
 import threading
+from dataclasses import dataclass
 
+import equinox as eqx
 import jax
 import numpy as np
 import oracles
@@ -12,7 +14,7 @@ from scipy import stats
 
 import lksd
 from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming, PerCoordinate
-from lksd.stein import Barker, Difference, Gibbs, Langevin, stein_kernel
+from lksd.stein import Barker, Difference, Gibbs, Langevin, gram_sums, stein_kernel
 
 N, DIM = 14, 3
 
@@ -160,6 +162,67 @@ def test_regularised_statistic_equals_its_formula():
     r = oracles.off_diagonal(h).sum(1) / 14
     g = 2 * (r[order[0::2]] + r[order[1::2]] - 2 * u) + 2 * eps * (pairs - pairs.mean())
     assert result.statistic == pytest.approx(np.sqrt(15) * (u + eps * pairs.mean()) / np.sqrt(np.var(g, ddof=1) / 2), rel=1e-9)
+
+
+def test_a_kernel_that_is_zero_between_observations_does_not_make_models_alike():
+    x, p, q = data(30)
+    result = lksd.compare_scores(x, p, q, Gaussian(1e-8))
+    assert (result.pvalue, result.reject, result.indistinguishable) == (1.0, False, False)
+    assert "rounding level" in str(result)
+    assert "scores agree" not in str(result)
+
+
+def test_undecided_results_ask_for_more_than_they_had():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(40, 1))
+        p, q = (-(x - 0.1) + 0.3 * rng.normal(size=x.shape) for _ in range(2))
+        sentence = lksd.compare_scores(x, p, q, IMQ(1.0)).sentence
+        if "new sample of" in sentence:
+            assert int(sentence.split("new sample of ")[1].split(" ")[0].replace(",", "")) > 40
+
+
+def test_tiny_levels_are_reached():
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    for kernel in (IMQ(2.0), [IMQ(2.0), IMQ(8.0)]):
+        result = lksd.compare_scores(x, -(x - 1.5), -x, kernel, alpha=1e-8)
+        assert result.reject
+        assert result.pvalue < 1e-8
+
+
+def test_one_far_outlier_costs_no_precision():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    x[7] = 1e6
+    p, q = -x + 0.1, -x / 1.2
+    rows = [gram_sums(Langevin(), IMQ(2.0), x, np.stack([p, q]), [1.0, -1.0], tile=tile).rows for tile in (None, 7)]
+    np.testing.assert_allclose(rows[1], rows[0], atol=1e-12 * np.abs(rows[0]).max(), rtol=0)
+
+
+def test_callable_objects_are_kernels():
+    @dataclass
+    class Plain:
+        scale: float
+
+        def __call__(self, a, b):
+            return jax.numpy.exp(-jax.numpy.sum((a - b) ** 2) / self.scale)
+
+    class Module(eqx.Module):
+        scale: jax.Array
+
+        def __call__(self, a, b):
+            return jax.numpy.exp(-jax.numpy.sum((a - b) ** 2) / self.scale)
+
+    x, p, q = data(20)
+    expected = lksd.compare_scores(x, p, q, Gaussian(1.5)).statistic
+    for kernel in (Plain(3.0), Module(jax.numpy.asarray(3.0)), lambda a, b: jax.numpy.exp(-((a - b) ** 2).sum() / 3)):
+        assert lksd.compare_scores(x, p, q, kernel).statistic == pytest.approx(expected, rel=1e-9)
+
+
+def test_kernels_may_be_mapped_under_default_precision():
+    x = data(20)[0]
+    mapped = jax.vmap(lambda a: IMQ(2.0)(a, x[0]))(x)
+    np.testing.assert_allclose(mapped, [float(IMQ(2.0)(a, x[0])) for a in x], rtol=1e-5)
 
 
 # ------------------------------------------------------------- several hypotheses

@@ -63,7 +63,7 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> weight = rng.random((5, 2))
     >>> x = rng.normal(size=(100, 2)) @ weight.T + rng.normal(size=(100, 5))
-    >>> p, q = lksd.models.PPCA(weight + 1.0, 1.0), lksd.models.PPCA(weight, 1.0)
+    >>> p, q = lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0)
     >>> lksd.compare(x, p, q).reject
     True
     """

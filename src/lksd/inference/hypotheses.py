@@ -41,6 +41,7 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
         for one in kernels:
             built = as_operator(choice, one)
             built.check_kernel(one)
+            check_counts(one, x)
             if (key := (position, str(built))) not in prepared:
                 observations = built.observations(x, mask)
                 check_count("x", len(observations))
@@ -51,16 +52,19 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
                 ]
                 stacked = np.stack([built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True)])
                 prepared[key] = observations, stacked
-            found.append(Hypothesis(one, built, *prepared[key], check_fit(one, built, x, prepared[key][0])))
+            found.append(Hypothesis(one, built, *prepared[key], check_fit(one, built, prepared[key][0])))
     return found
 
 
-def check_fit(kernel: Kernel, operator: SteinOperator, x, observations: np.ndarray) -> tuple[str, ...]:
-    """Refuse a kernel that does not fit the data; say how many observations its weight leaves out."""
+def check_counts(kernel: Kernel, x) -> None:
     if is_sparse(x) and isinstance(kernel, Mismatches):
         raise ValueError(
             f"kernel: expected BagOfWords for word counts, which have no positions; got {kernel}. Use BagOfWords(IMQ(), L)."
         )
+
+
+def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
+    """Refuse a kernel that does not fit the data; say how many observations its weight leaves out."""
     check_on(kernel, observations, scalar=not isinstance(operator, Langevin))
     if not isinstance(kernel, Weighted):
         return ()
