@@ -91,9 +91,9 @@ def test_bad_input(call, kind, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "least"), [(200, 0.88), (300, 0.96)])
+@pytest.mark.parametrize(("n", "least"), [(300, 0.96)])
 def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
-    """PPCA, D = 100, Dz = 10, perturbations (2, 1): the radial kernel reaches about 0.4 and 0.8."""
+    """PPCA, D = 100, Dz = 10, perturbations (2, 1): the radial kernel reaches about 0.76."""
     rejected = radial = 0
     for trial in range(200):
         x, p, q = problem(n, 2.0, 1.0, dim=100, latent=10, seed=trial)
