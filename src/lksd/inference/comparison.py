@@ -123,8 +123,7 @@ def compare_scores(
     weights = multinomial_weights(n, replicate_count(alpha), seed) if settings.calibration == "bootstrap" else None
     tests = [studentise(hypothesis, settings, weights) for hypothesis in family]
     if len(tests) == 1:
-        null = calibrate(tests[0], settings, weights)
-        return judge(tests[0], settings, null, null)
+        return judge(tests[0], settings, calibrate(tests[0], settings, weights))
     return judge_family(tests, settings, weights)
 
 
@@ -214,21 +213,21 @@ def expansion(test: Studentised, settings: Settings) -> Edgeworth:
     return edgeworth(rows, subset, float(g @ (part.products[:, 0] - part.diagonal * g)))
 
 
-def judge(test: Studentised, settings: Settings, own: NullDistribution, reference: NullDistribution) -> ComparisonResult:
-    """The decision: U against the threshold (Algorithm 1). ``reference`` decides, ``own`` gives intervals."""
+def judge(test: Studentised, settings: Settings, null: NullDistribution) -> ComparisonResult:
+    """The decision: U against the threshold (Algorithm 1)."""
     decidable = test.error > 0
     if settings.alternative == "greater":
-        pvalue = reference.upper(test.statistic) if decidable else 1.0
-        reject = decidable and test.numerator > test.error * reference.upper_quantile(settings.alpha)
+        pvalue = null.upper(test.statistic) if decidable else 1.0
+        reject = decidable and test.numerator > test.error * null.upper_quantile(settings.alpha)
     else:
-        tails = min(reference.upper(test.statistic), reference.lower(test.statistic)) if decidable else 0.5
+        tails = min(null.upper(test.statistic), null.lower(test.statistic)) if decidable else 0.5
         pvalue = min(1.0, 2 * tails)
         reject = decidable and not (
-            test.error * reference.lower_quantile(settings.alpha / 2)
+            test.error * null.lower_quantile(settings.alpha / 2)
             <= test.numerator
-            <= test.error * reference.upper_quantile(settings.alpha / 2)
+            <= test.error * null.upper_quantile(settings.alpha / 2)
         )
-    return record(test, settings, pvalue, bool(reject), own)
+    return record(test, settings, pvalue, bool(reject), null)
 
 
 def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarray | None) -> ComparisonResult:

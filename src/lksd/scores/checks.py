@@ -27,15 +27,18 @@ def check_model(model) -> None:
         )
 
 
-def has_continuous_latent(model: LatentVariableModel, x) -> bool:
+def latent_shapes(model: LatentVariableModel, x):
+    """z of one observation as shapes and types."""
+    return jax.eval_shape(lambda key, one: initial(model, key, one), jax.random.key(0), x[0])
+
+
+def is_real(z) -> bool:
     """Whether all of z is real, so that gradients in z exist."""
-    z = jax.eval_shape(lambda key, one: initial(model, key, one), jax.random.key(0), jnp.asarray(x[0]))
     return all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(z))
 
 
-def check_shapes(model: LatentVariableModel, x) -> None:
-    """Both log densities return one number."""
-    start = jax.eval_shape(lambda key, one: initial(model, key, one), jax.random.key(0), x[0])
+def check_shapes(model: LatentVariableModel, x, start) -> None:
+    """Both log densities return one number at an observation and its latent ``start``."""
     densities = {"log_prior": lambda one, z: model.log_prior(z), "log_likelihood": model.log_likelihood}
     for name, function in densities.items():
         try:

@@ -20,7 +20,7 @@ from ..models.base import float64_leaves
 from ..samplers import HMC, Exact, Sampler
 from . import diagnostics
 from .chains import Plan, run_batch
-from .checks import check_model, check_run, check_shapes, has_continuous_latent
+from .checks import check_model, check_run, check_shapes, is_real, latent_shapes
 from .control import average
 from .result import ScoreEstimate
 
@@ -90,10 +90,12 @@ def estimate_scores(
     if exact:
         raise ValueError(f"exact: {model} has no marginal_score(x). Leave exact=None to estimate it.")
     points, keys = jnp.asarray(data), observation_keys(seed, ids)
-    check_shapes(model, points)
-    continuous = has_continuous_latent(model, data)
+    z = latent_shapes(model, points)
+    check_shapes(model, points, z)
+    continuous = is_real(z)
     sampler = choose_sampler(sampler, model, continuous).tuned(model, tuning_key(seed))
-    plan, notes = make_plan(warmup, draws, chains, control_variates == "auto" and continuous, latent_size(model, points, keys))
+    width = sum(leaf.size for leaf in jax.tree.leaves(z))
+    plan, notes = make_plan(warmup, draws, chains, control_variates == "auto" and continuous, width)
     reduced = run(model, float64_leaves(sampler), points, keys, plan, batch_size)
     check_run(reduced, ids)
     averages = jax.tree.map(np.asarray, average(reduced, plan))
@@ -146,13 +148,6 @@ def choose_sampler(sampler, model, continuous: bool) -> Sampler:
     if not continuous and not isinstance(sampler, Exact):
         raise ValueError(f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Exact().")
     return sampler
-
-
-def latent_size(model, points, keys) -> int:
-    from .chains import initial
-
-    shapes = jax.eval_shape(lambda key, one: initial(model, key, one), keys[0], points[0])
-    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
 
 
 def make_plan(warmup, draws, chains, control: bool, width: int) -> tuple[Plan, tuple[str, ...]]:
