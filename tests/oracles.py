@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import integrate, optimize, stats
+from scipy.special import gammaln
 
 # ---------------------------------------------------------------- U-statistics by brute force
 
@@ -100,6 +101,30 @@ def asymmetric_tie(dim: int, sigma: float = 1.5) -> Tie:
     return Tie(dim, sigma, shift, scale)
 
 
+def coordinate_median_scale() -> float:
+    """The squared median of |x_d - y_d| for independent standard normals."""
+    return float(2 * stats.norm.ppf(0.75) ** 2)
+
+
+def per_coordinate_tie(dim: int, sigma: float = 1.5) -> Tie:
+    """The same two models, tied for the per-coordinate IMQ kernel at half the median scale.
+
+    With u = x - y ~ N(0, 2 I) and k_d = phi(u) kappa(u_d): KSD^2 = shift^2 E[k_1] for P, and
+    (1 - 1/sigma^2)^2 D E[x_1 y_1 k_1] for Q, where E[x_1 y_1 | u] = (2 - u_1^2) / 4.
+    """
+    u, w = np.polynomial.hermite_e.hermegauss(200)
+    u, w = np.sqrt(2) * u, w / w.sum()
+    rest, density = np.zeros(1), np.ones(1)  # the squared length of the other coordinates of u
+    if dim > 1:
+        grid = np.linspace(0, stats.chi2(dim - 1).ppf(1 - 1e-13), 20_001)
+        middle = (grid[1:] + grid[:-1]) / 2
+        rest, density = 2 * middle, np.diff(stats.chi2(dim - 1).cdf(grid))
+    base = 1 / np.sqrt(1 + (u[:, None] ** 2 + rest) / (median_scale(dim) / 4))
+    kernel = (base @ density) / np.sqrt(1 + u**2 / coordinate_median_scale())
+    shift = (1 - 1 / sigma**2) * np.sqrt(dim * (w @ ((2 - u**2) / 4 * kernel)) / (w @ kernel))
+    return Tie(dim, sigma, float(shift), median_scale(dim))
+
+
 def gaussian_mmd_difference(cov_p: np.ndarray, cov_q: np.ndarray, cov_r: np.ndarray, scale: float) -> float:
     """MMD^2(P, R) - MMD^2(Q, R) of centred Gaussians, kernel exp(-|d|^2 / (2 scale^2)) (Appendix B.6)."""
     dim = len(cov_p)
@@ -181,3 +206,104 @@ def discrete_stein_kernel(name: str, kernel: Callable, x, score_x, y, score_y, o
 
         total += apply_operator(name, inner, x, d, score_x[d], order)
     return total
+
+
+# ------------------------------------------------------------- Dirichlet process mixtures
+
+
+def set_partitions(count: int):
+    """All partitions of 0 .. count-1 as lists of blocks."""
+    if count == 0:
+        yield []
+        return
+    for blocks in set_partitions(count - 1):
+        yield [*blocks, [count - 1]]
+        for k in range(len(blocks)):
+            yield [*blocks[:k], [*blocks[k], count - 1], *blocks[k + 1 :]]
+
+
+def _cluster(model, members: list[int]):
+    """Log marginal likelihood of a block by its joint Gaussian law, and the predictive mean and variance."""
+    x, size, dim = model.train[members], len(members), model.train.shape[1]
+    mean, tau, sigma = (np.broadcast_to(v, dim) for v in (model.base_mean, model.base_variance, model.likelihood_variance))
+    log_marginal = sum(
+        stats.multivariate_normal(np.full(size, mean[d]), sigma[d] * np.eye(size) + tau[d]).logpdf(x[:, d]) for d in range(dim)
+    )
+    precision = 1 / tau + size / sigma
+    return log_marginal, (mean / tau + x.sum(0) / sigma) / precision, 1 / precision + sigma
+
+
+def partition_posterior(model):
+    """Each partition (as the indicator of its blocks) with its posterior probability."""
+    found, logs = [], []
+    for blocks in set_partitions(len(model.train)):
+        logs.append(sum(np.log(model.concentration) + gammaln(len(b)) + _cluster(model, b)[0] for b in blocks))
+        found.append(tuple(tuple(i in block for i in range(len(model.train))) for block in blocks))
+    weights = np.exp(np.array(logs) - max(logs))
+    return list(zip(found, weights / weights.sum(), strict=True))
+
+
+def dirichlet_predictive(model, x: np.ndarray):
+    """log p(x | train) and its gradient: every partition's finite mixture."""
+    total, gradient = np.zeros(len(x)), np.zeros_like(x)
+    dim = x.shape[1]
+    base = (np.broadcast_to(model.base_mean, dim), np.broadcast_to(model.base_variance + model.likelihood_variance, dim))
+    for blocks, probability in partition_posterior(model):
+        parts = [(model.concentration, *base)]
+        for block in blocks:
+            members = [i for i, inside in enumerate(block) if inside]
+            parts.append((len(members), *_cluster(model, members)[1:]))
+        for weight, mean, variance in parts:
+            share = probability * weight / (len(model.train) + model.concentration)
+            density = share * stats.multivariate_normal(mean, np.diag(variance)).pdf(x)
+            total += density
+            gradient -= density[:, None] * (x - mean) / variance
+    return np.log(total), gradient / total[:, None]
+
+
+# ------------------------------------------------------------- truncated PPCA in the plane, one latent
+
+
+def _bump(model, squared):
+    t = (np.sqrt(squared) - model.flat_radius) / (model.radius - model.flat_radius)
+    inside = np.clip(t, 1e-12, 1 - 1e-12)
+    between = np.exp(-1 / (1 - inside)) / (np.exp(-1 / inside) + np.exp(-1 / (1 - inside)))
+    return np.where(t <= 0, 1.0, np.where(t >= 1, 0.0, between))
+
+
+def _truncated_tables(model):
+    """A grid of z with its prior, a grid of x, and the normaliser of the likelihood at each z."""
+    z = np.linspace(-6, 6, 601)
+    edge = np.linspace(-model.radius, model.radius, 401)
+    points = np.stack(np.meshgrid(edge, edge, indexing="ij"), -1).reshape(-1, 2)
+    bump = _bump(model, np.sum(points**2, 1))
+    squared = np.sum((points[:, None] - z[None, :, None] * model.weight[:, 0]) ** 2, -1)
+    likelihood = bump[:, None] * np.exp(-squared / (2 * model.noise_scale**2))
+    return z, stats.norm.pdf(z), edge, likelihood, likelihood.sum(0) * (edge[1] - edge[0]) ** 2
+
+
+def truncated_score(model, x: np.ndarray, normalise: bool = True) -> np.ndarray:
+    """The gradient of log p(x) by quadrature over z; without the normaliser, what a wrong posterior would give."""
+    z, prior, _, _, normaliser = _truncated_tables(model)
+    means = z[:, None] * model.weight[:, 0]
+    step = 1e-5
+
+    def log_bump(points):
+        return np.log(_bump(model, np.sum(points**2, -1)))
+
+    scores = []
+    for point in x:
+        weights = prior * np.exp(-np.sum((point - means) ** 2, 1) / (2 * model.noise_scale**2))
+        weights = weights / normaliser if normalise else weights
+        mean = weights @ means / weights.sum()
+        edge = [(log_bump(point + step * e) - log_bump(point - step * e)) / (2 * step) for e in np.eye(2)]
+        scores.append(-(point - mean) / model.noise_scale**2 + np.array(edge))
+    return np.array(scores)
+
+
+def truncated_first_coordinate(model):
+    """The distribution function of x_1."""
+    z, prior, edge, likelihood, normaliser = _truncated_tables(model)
+    density = (likelihood / normaliser) @ prior * (z[1] - z[0])
+    marginal = density.reshape(len(edge), len(edge)).sum(1) * (edge[1] - edge[0])
+    return edge, np.cumsum(marginal) * (edge[1] - edge[0])

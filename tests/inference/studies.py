@@ -14,10 +14,12 @@ Trial = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def asymmetric(dim: int, n: int, swapped: bool) -> Trial:
-    tie = oracles.asymmetric_tie(dim)
+    return tied(oracles.asymmetric_tie(dim), n, swapped)
 
+
+def tied(tie: oracles.Tie, n: int, swapped: bool) -> Trial:
     def trial(rng):
-        x = rng.normal(size=(n, dim))
+        x = rng.normal(size=(n, tie.dim))
         score_p, score_q = tie.scores(x)
         return (x, score_q, score_p) if swapped else (x, score_p, score_q)
 

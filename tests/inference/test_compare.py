@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import studies
 from scipy import stats
 
 import lksd
 from lksd.kernels import IMQ, PerCoordinate
 from lksd.models import PPCA
+from lksd.samplers import MALA
 
 
 def problem(n, delta_p, delta_q, dim=10, latent=3, seed=0):
@@ -62,6 +62,41 @@ def test_preset_is_the_papers():
     assert result.pvalue == pytest.approx(stats.norm.sf(result.statistic))
 
 
+def test_beginnings_that_chains_remember_are_warned_of():
+    x, p, q = problem(60, 3.0, 0.5)
+    good = lksd.compare(x, p, q, exact=False)
+    assert good.diagnostics.start_shift < 0.01
+    slow = {"exact": False, "sampler": MALA(step_size=1e-5), "warmup": 10, "draws": 20, "control_variates": "none"}
+    with pytest.warns(lksd.LksdWarning, match="began at different points still differ"):
+        result = lksd.compare(x, lksd.estimate_scores(p, x, **slow), q, kernel=IMQ(20.0))
+    assert result.diagnostics.start_shift > 0.5
+    assert "beginnings move T" in str(result)
+
+
+def test_scales_from_a_holdout():
+    x, p, q = problem(60, 3.0, 0.5)
+    holdout = 5 * np.random.default_rng(9).normal(size=(50, 10))
+    result = lksd.compare(x, p, q, holdout=holdout)
+    assert result.kernel == str(PerCoordinate.median(holdout))
+    assert "the kernel's scales come from a holdout of 50 observations." in result.notes
+    with pytest.raises(ValueError, match="holdout: expected 10 columns"):
+        lksd.compare(x, p, q, holdout=holdout[:, :3])
+
+
+def test_standardise_makes_units_irrelevant():
+    x, p, q = problem(60, 3.0, 0.5)
+    units = np.geomspace(1, 1000, 10)
+    scaled = [lksd.models.FactorAnalysis(one.weight * units[:, None], units**2) for one in (p, q)]
+    with pytest.warns(lksd.LksdWarning, match="columns differ in scale by a factor of"):
+        lksd.compare(x * units, *scaled)
+    results = [lksd.compare(*data, standardise=True) for data in ((x, p, q), (x * units, *scaled))]
+    assert results[0].statistic == pytest.approx(results[1].statistic, rel=1e-8)
+    sampled = lksd.compare(x * units, *scaled, standardise=True, exact=False)
+    assert sampled.statistic == pytest.approx(results[0].statistic, rel=1e-6)
+    with pytest.raises(ValueError, match="column 2 of x is constant"):
+        lksd.compare(np.where(np.arange(10) == 2, 0.0, x), p, q, standardise=True)
+
+
 def test_json_keeps_the_diagnostics(tmp_path):
     x, p, q = problem(30, 3.0, 0.5)
     result = lksd.compare(x, p, q, exact=False, draws=50)
@@ -91,7 +126,7 @@ def test_bad_input(call, kind, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "least"), [(300, 0.96)])
+@pytest.mark.parametrize(("n", "least"), [(200, 0.88), (300, 0.96)])
 def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
     """PPCA, D = 100, Dz = 10, perturbations (2, 1): the radial kernel reaches about 0.76."""
     rejected = radial = 0
@@ -101,17 +136,3 @@ def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
         radial += lksd.compare(x, p, q, seed=trial, kernel=IMQ.median(x)).reject
     print(f"\nPPCA Problem 2 | n = {n} | default {rejected / 200:.3f} | IMQ-median {radial / 200:.3f}")
     assert rejected / 200 >= least
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize(("dim", "n"), [(1, 50), (5, 100), (20, 100)])
-def test_level_of_the_default_kernel_at_mirror_ties(dim, n, swapped):
-    trial = studies.shifts(dim, n, -0.5 if swapped else 0.5, -0.5 if swapped else 0.5)
-    rng = np.random.default_rng(dim)
-    rejected = 0
-    for index in range(1_000):
-        x, p, q = trial(rng)
-        rejected += lksd.compare_scores(x, p, q, PerCoordinate.median(x), seed=index).reject
-    print(f"\nlevel of the default kernel | D = {dim} | n = {n} | {rejected / 1000:.3f}")
-    assert studies.above(rejected, 1_000) > 0.001

@@ -6,7 +6,8 @@ import pytest
 import studies
 from scipy import stats
 
-from lksd.kernels import IMQ
+import lksd
+from lksd.kernels import IMQ, PerCoordinate
 
 SIGNIFICANT = 0.001
 SIZES, DIMS = (50, 100, 300), (1, 5, 20)
@@ -103,3 +104,39 @@ def test_goodness_of_fit_level_and_power():
     assert studies.above(rejected, 1_000) > SIGNIFICANT
     assert stats.binomtest(rejected, 1_000, 0.02, alternative="less").pvalue > SIGNIFICANT  # nor far below it
     assert powers > 900
+
+
+def default_kernel(dim):
+    """The default kernel at the scales of the population, where its tie is exact."""
+    return PerCoordinate(IMQ(oracles.median_scale(dim) / 4), IMQ(np.full(dim, oracles.coordinate_median_scale())))
+
+
+def default_null(name, dim, n):
+    """A tie of the default kernel, and the kernel as a function of the data."""
+    if name == "mirror":
+        return studies.mirror(dim, n), PerCoordinate.median
+    return studies.tied(oracles.per_coordinate_tie(dim), n, swapped=name == "asymmetric Q, P"), lambda x: default_kernel(dim)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_the_tie_of_the_default_kernel_is_one(dim):
+    """The mean of the difference over large samples is nil within its standard error."""
+    trial, kernel = default_null("asymmetric P, Q", dim, 500)
+    found = [
+        lksd.compare_scores(*(data := trial(np.random.default_rng(seed))), kernel(data[0]), calibration="normal").difference
+        for seed in range(40)
+    ]
+    assert abs(np.mean(found)) < 4 * np.std(found, ddof=1) / np.sqrt(40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dim", "n"), [(1, 50), (5, 100), (20, 100), (20, 300)])
+@pytest.mark.parametrize("name", ["mirror", "asymmetric P, Q", "asymmetric Q, P"])
+def test_level_of_the_default_kernel(name, dim, n):
+    trial, kernel = default_null(name, dim, n)
+    rejected = 0
+    for seed in range(2_000):
+        x, p, q = trial(np.random.default_rng([seed, dim, n]))
+        rejected += lksd.compare_scores(x, p, q, kernel(x), seed=seed).reject
+    print(f"\nlevel of the default kernel | {name} | D = {dim} | n = {n} | {rejected / 2000:.4f}")
+    assert studies.above(rejected, 2_000) > SIGNIFICANT

@@ -26,6 +26,9 @@ def test_gaussian_score_and_posterior(name):
     with jax.enable_x64(True):
         model = float64_leaves(model)
         np.testing.assert_allclose(model.marginal_score(jnp.asarray(x)), -np.linalg.solve(covariance, x - MEAN), rtol=1e-10)
+        assert float(model.log_marginal(jnp.asarray(x))) == pytest.approx(
+            stats.multivariate_normal(MEAN, covariance).logpdf(x), rel=1e-10
+        )
         mean, precision = model.posterior(jnp.asarray(x))
         draws = jax.vmap(lambda key: model.sample_posterior(key, jnp.asarray(x)))(jax.random.split(jax.random.key(0), 4000))
     gain = joint[:2, 2:] @ np.linalg.inv(covariance)
@@ -63,7 +66,8 @@ def test_mixture():
     )
     with jax.enable_x64(True):
         model = float64_leaves(model)
-        np.testing.assert_allclose(model.marginal_score(jnp.asarray(x)), numeric, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(jax.grad(model.log_marginal)(jnp.asarray(x)), numeric, rtol=1e-7, atol=1e-8)
+        assert float(model.log_marginal(jnp.asarray(x))) == pytest.approx(log_density(x), rel=1e-10)
         z = jax.vmap(lambda key: model.sample_posterior(key, jnp.asarray(x)))(jax.random.split(jax.random.key(0), 3000))
     observed = np.bincount(np.asarray(z), minlength=3)
     assert stats.chisquare(observed, 3000 * responsibilities / responsibilities.sum()).pvalue > 1e-4

@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 
 import lksd
+from lksd import _compile
 from lksd.models import PPCA, FactorAnalysis, GaussianMixture, LatentVariableModel
-from lksd.samplers import HMC, MALA, NUTS, Exact, RandomWalk
-from lksd.scores import diagnostics, estimate
+from lksd.samplers import HMC, MALA, NUTS, BoxStart, Exact, NormalStart, RandomWalk
+from lksd.scores import diagnostics
 
 RNG = np.random.default_rng(0)
 MODEL = PPCA(RNG.random((6, 2)), 0.8, RNG.normal(size=6))
@@ -137,9 +138,9 @@ def test_seeds_differ_and_repeat():
 
 def test_one_compilation_serves_all_models_of_one_shape():
     sampled(draws=40, warmup=10)
-    before = len(estimate._programs)
+    before = len(_compile._programs)
     sampled(PPCA(RNG.random((6, 2)), 1.3, np.zeros(6)), X + 1, draws=40, warmup=10, seed=5)
-    assert len(estimate._programs) == before
+    assert len(_compile._programs) == before
 
 
 def test_fallbacks_say_so():
@@ -154,8 +155,9 @@ def test_diagnostics_equal_blackjax():
         x[:, t] = 0.6 * x[:, t - 1] + e[:, t]
     x[1, :, 2] += 1.0
     with jax.enable_x64(True):
-        np.testing.assert_allclose(diagnostics.rhat(x), blackjax.rhat(x), rtol=1e-10)
-        np.testing.assert_allclose(diagnostics.bulk_ess(x), blackjax.ess_bulk(x), rtol=0.02)
+        rhat, ess = diagnostics.rhat_and_ess(x)
+        np.testing.assert_allclose(rhat, blackjax.rhat(x), rtol=1e-10)
+        np.testing.assert_allclose(ess, blackjax.ess_bulk(x), rtol=0.02)
 
 
 def test_save_and_load(tmp_path):
@@ -168,6 +170,33 @@ def test_save_and_load(tmp_path):
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match="expected scores written by"):
         lksd.load_scores(path)
+
+
+def begun(initial, seed=0):
+    """Where chains that never move begin, from their conditional scores."""
+    frozen = MALA(step_size=1e-30)
+    found = sampled(x=np.repeat(X[:1], 400, 0), sampler=frozen, warmup=0, draws=1, initial=initial, seed=seed)
+    mean = X[:1] + found.score * float(MODEL.noise_scale) ** 2
+    return np.linalg.lstsq(MODEL.weight, (mean - MODEL.mean).T, rcond=None)[0].T
+
+
+def test_chains_begin_where_they_are_told():
+    normal = begun(NormalStart(np.array([1.0, -2.0]), 0.5))
+    assert all(stats.kstest((normal[:, i] - mean) / 0.5, "norm").pvalue > 1e-3 for i, mean in enumerate((1.0, -2.0)))
+    assert stats.kstest(begun(BoxStart(-2.0, 2.0)).ravel(), stats.uniform(-2, 4).cdf).pvalue > 1e-3
+    assert stats.kstest(begun(None).ravel(), "norm").pvalue > 1e-3
+
+
+def test_to_arviz():
+    arviz = pytest.importorskip("arviz")
+    found = sampled(draws=40, control_variates="none")
+    data = found.to_arviz()
+    assert dict(data.posterior.sizes) == {"chain": 2, "draw": 10, "observation": 20, "coordinate": 6}
+    np.testing.assert_allclose(data.posterior["score"].mean(("chain", "draw")), found.score, rtol=1e-12)
+    np.testing.assert_array_equal(data.constant_data["rhat"], found.rhat)
+    assert len(arviz.summary(data, var_names=["score"])) == 20 * 6
+    with pytest.raises(ValueError, match="exact, so there are no chains"):
+        lksd.estimate_scores(MODEL, X).to_arviz()
 
 
 def test_poor_mixing_is_warned_of():
@@ -226,14 +255,23 @@ Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
         (Broken, Y, {}, TypeError, "expected an instance"),
         (3, Y, {}, TypeError, "expected an instance"),
         (MODEL, Y, {"exact": False}, ValueError, "fails on observations of 2 columns"),
-        (Broken(""), Y, {"exact": True}, ValueError, "has no marginal_score"),
+        (Broken(""), Y, {"exact": True}, ValueError, "has neither log_marginal"),
         (Broken(""), Y, {"sampler": HMC}, TypeError, "sampler: expected a sampler"),
         (Broken(""), Y, {"draws": 0}, ValueError, "draws: expected an integer of at least 1"),
         (Broken(""), Y, {"warmup": -1}, ValueError, "warmup: expected an integer of at least 0"),
         (Broken(""), Y, {"index": [0, 0, 1, 2, 3, 4]}, ValueError, "index: expected 6 different integers"),
         (Broken(""), Y, {"control_variates": "yes"}, ValueError, "control_variates: expected one of"),
         (Broken(""), Y, {"sampler": Exact()}, ValueError, "has no sample_posterior"),
-        (MODEL, X, {"exact": False, "sampler": HMC(step_size=1e4)}, ValueError, "diverged|left the finite"),
+        (
+            MODEL,
+            X,
+            {"exact": False, "sampler": HMC(step_size=1e4)},
+            ValueError,
+            "every chain diverged for observation 0",
+        ),
+        (Broken(""), Y, {"initial": 3}, TypeError, "initial: expected a start such as"),
+        (MODEL, X, {"exact": False, "initial": NormalStart(np.ones(3))}, ValueError, "one for each of the 2 latent coordinates"),
+        (MODEL, X, {"exact": False, "progress": "yes"}, TypeError, "progress: expected True, False or None"),
     ],
 )
 def test_bad_input(model, x, options, kind, message):

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._progress import progress_wanted
 from .._validation import LksdWarning, check_choice, check_reals
 from ..kernels import IMQ, Kernel, PerCoordinate
 from ..models import LatentVariableModel
 from ..samplers import NUTS
 from ..scores import ScoreEstimate, estimate_scores
-from ..stein import Langevin, score_slopes
+from ..stein import Langevin
 from .comparison import compare_scores
+from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import goodness_of_fit_scores
-from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult
+from .results import ComparisonResult, GoodnessOfFitResult
 
-NOISE_ROWS = 1_000  # observations against which the share of MCMC noise is measured
-NOISY = 0.2
+UNEVEN = 100  # ratio of column scales that is reported
 PAPER = {"sampler": NUTS(), "warmup": 200, "draws": 500, "chains": 1, "exact": False, "control_variates": "none"}
 
 
@@ -38,10 +40,14 @@ def compare(
     draws: int | None = None,
     chains: int | None = None,
     exact: bool | None = None,
+    initial=None,
     index=None,
+    holdout=None,
+    standardise: bool = False,
     preset: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
+    progress: bool | None = None,
 ) -> ComparisonResult:
     """Test H0: P fits at least as well as Q, for two latent variable models.
 
@@ -51,7 +57,11 @@ def compare(
         Independent observations that neither model was fitted on.
     p, q : models or ScoreEstimates
     kernel : kernel or list of kernels, optional
-        Default: ``PerCoordinate.median(x)``, its scales from ``x``.
+        Default: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given.
+    holdout : (m, D) array, optional
+        Other observations, from which to take the scales of the default kernel.
+    standardise : bool
+        Divide the columns of ``x`` by their standard deviations, for columns in different units.
     preset : "paper", optional
         Everything as in the paper: NUTS with 500 draws after 200, plain means, IMQ with the median scale, normal threshold.
 
@@ -73,24 +83,25 @@ def compare(
     if preset is not None:
         check_choice("preset", preset, ["paper"])
         sampling = PAPER | {name: value for name, value in sampling.items() if value is not None}
-        kernel, calibration = kernel or IMQ.median(x), "normal" if calibration == "auto" else calibration
-    scores = [
-        as_scores(model, x, name, index=index, seed=seed, batch_size=batch_size, **sampling) for model, name in ((p, "p"), (q, "q"))
-    ]
-    kernel = default_kernel(x) if kernel is None else kernel
-    result = compare_scores(
-        x,
-        scores[0].score,
-        scores[1].score,
-        kernel,
-        alternative=alternative,
-        alpha=alpha,
-        variance=variance,
-        calibration=calibration,
-        seed=seed,
-    )
-    first = kernel[0] if isinstance(kernel, (list, tuple)) else kernel
-    return replace(result, diagnostics=diagnose(check_reals("x", x), scores, first, result))
+        calibration = "normal" if calibration == "auto" else calibration
+    options = sampling | {"initial": initial, "index": index, "seed": seed, "batch_size": batch_size}
+    with progress_wanted(progress):
+        scores = [as_scores(model, x, name, options) for model, name in ((p, "p"), (q, "q"))]
+        prepared = prepare(x, scores, kernel, holdout, standardise, paper=preset is not None)
+        result = compare_scores(
+            prepared.x,
+            prepared.scores[0],
+            prepared.scores[1],
+            prepared.kernel,
+            alternative=alternative,
+            alpha=alpha,
+            variance=variance,
+            calibration=calibration,
+            seed=seed,
+        )
+        diagnostics = diagnose(prepared.x, prepared.scores, first(prepared.kernel), prepared.units, scores, result)
+    notes = [f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes]
+    return replace(result, diagnostics=diagnostics, notes=(*result.notes, *notes, *prepared.notes))
 
 
 def goodness_of_fit(
@@ -100,37 +111,67 @@ def goodness_of_fit(
     kernel=None,
     alpha: float = 0.05,
     sampler=None,
-    warmup=None,
-    draws=None,
-    chains=None,
-    exact=None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    chains: int | None = None,
+    exact: bool | None = None,
+    initial=None,
     index=None,
+    holdout=None,
+    standardise: bool = False,
     seed: int = 0,
-    batch_size=None,
+    batch_size: int | None = None,
+    progress: bool | None = None,
 ) -> GoodnessOfFitResult:
     """Test H0: the data come from the model; parameters as in ``compare``."""
-    scores = as_scores(
-        model,
-        x,
-        "model",
-        sampler=sampler,
-        warmup=warmup,
-        draws=draws,
-        chains=chains,
-        exact=exact,
-        index=index,
-        seed=seed,
-        batch_size=batch_size,
-    )
-    return goodness_of_fit_scores(x, scores.score, default_kernel(x) if kernel is None else kernel, alpha=alpha, seed=seed)
+    options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    options |= {"initial": initial, "index": index, "seed": seed, "batch_size": batch_size}
+    with progress_wanted(progress):
+        scores = as_scores(model, x, "model", options)
+        prepared = prepare(x, [scores], kernel, holdout, standardise)
+        result = goodness_of_fit_scores(prepared.x, prepared.scores[0], prepared.kernel, alpha=alpha, seed=seed)
+    return replace(result, diagnostics=chain_quality([scores]), notes=(*scores.notes, *prepared.notes))
 
 
-def as_scores(model, x, name: str, **options) -> ScoreEstimate:
+def as_scores(model, x, name: str, options: dict) -> ScoreEstimate:
     if isinstance(model, ScoreEstimate):
         return model
     if not isinstance(model, LatentVariableModel):
         raise TypeError(f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance.")
     return estimate_scores(model, x, **options)
+
+
+class Prepared(NamedTuple):
+    """What the test on scores takes."""
+
+    x: np.ndarray
+    scores: list[np.ndarray]
+    kernel: Any
+    units: np.ndarray  # what the columns were divided by
+    notes: tuple[str, ...]
+
+
+def prepare(x, scores: list[ScoreEstimate], kernel, holdout, standardise: bool, paper: bool = False) -> Prepared:
+    """The data and scores in the units of the test, and the kernel on them."""
+    data, given, notes = check_reals("x", x), [one.score for one in scores], []
+    spread, units = data.std(0), np.ones(data.shape[1])
+    source = data if holdout is None else check_reals("holdout", holdout)
+    if source.shape[1:] != data.shape[1:]:
+        raise ValueError(f"holdout: expected {data.shape[1]} columns as in x; got {source.shape[1]}. Give data of the same kind.")
+    if standardise:
+        if not spread.all():
+            raise ValueError(f"standardise: column {int(np.argmin(spread))} of x is constant and has no scale. Drop it.")
+        units = spread
+        data, source, given = data / units, source / units, [score * units for score in given]
+        notes.append("columns are divided by their standard deviations; the hypothesis is about data in these units.")
+    elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
+        notes.append(f"columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
+        warnings.warn(f"x: {notes[-1]}", LksdWarning, stacklevel=3)
+    if kernel is None:
+        kernel = IMQ.median(source) if paper else default_kernel(source)
+        if holdout is not None:
+            notes.append(f"the kernel's scales come from a holdout of {len(source)} observations.")
+    return Prepared(data, given, kernel, units, tuple(notes))
 
 
 def default_kernel(x) -> Kernel:
@@ -141,37 +182,5 @@ def default_kernel(x) -> Kernel:
         return IMQ.median(x)
 
 
-def diagnose(x: np.ndarray, scores: list[ScoreEstimate], kernel, result: ComparisonResult) -> Diagnostics:
-    """How well the chains mixed, and which share of the test's variance is their noise."""
-
-    def worst(values, pick) -> float | None:
-        known = np.concatenate([value[np.isfinite(value)] for value in values])
-        return float(pick(known)) if len(known) else None
-
-    share = noise_share(x, scores, kernel, result)
-    if share is not None and share > NOISY:
-        warnings.warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.", LksdWarning, stacklevel=3)
-    return Diagnostics(
-        method_p=scores[0].method,
-        method_q=scores[1].method,
-        rhat=worst([one.rhat for one in scores], np.max),
-        ess=worst([one.ess for one in scores], np.min),
-        divergences=int(sum(one.divergences.sum() for one in scores)),
-        noise_share=share,
-    )
-
-
-def noise_share(x: np.ndarray, scores: list[ScoreEstimate], kernel, result: ComparisonResult) -> float | None:
-    """mean_i 4 Var(g_i' score_i) / v with g_i the slope of h_1 in the score of i, from the batch means."""
-    if not result.standard_error > 0 or all(one.batch_means.shape[1] == 0 for one in scores):
-        return None
-    rows = np.arange(len(x))
-    if len(x) > NOISE_ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(len(x), NOISE_ROWS, replace=False))
-    noise = np.zeros(len(rows))
-    for one in scores:
-        if one.batch_means.shape[1] > 0:
-            slopes = score_slopes(Langevin(), kernel, x[rows], one.score[rows])
-            projected = np.einsum("nkd,nd->nk", one.batch_means[rows], slopes)
-            noise += projected.var(axis=1, ddof=1) / projected.shape[1]
-    return float(4 * noise.mean() / (len(x) * result.standard_error**2))
+def first(kernel):
+    return kernel[0] if isinstance(kernel, (list, tuple)) else kernel

@@ -32,22 +32,25 @@ class Diagnostics:
     """How the scores of a comparison were made.
 
     ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share`` is the part of
-    the test's variance that more draws would remove. None where no chains were run.
+    the test's variance that more draws would remove; ``start_shift`` is what chains that began at different points
+    differ by, in units of the statistic. None where no chains were run.
     """
 
     method_p: str
-    method_q: str
+    method_q: str | None  # None for the test of one model
     rhat: float | None
     ess: float | None
     divergences: int
-    noise_share: float | None
+    noise_share: float | None = None
+    start_shift: float | None = None
 
     def __str__(self) -> str:
-        lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"]
+        lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
         if self.rhat is not None and self.ess is not None:
             lines.append(f"R-hat at most {self.rhat:.3f}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
         if self.noise_share is not None:
-            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance")
+            started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
+            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
         return "\n".join(lines)
 
 
@@ -254,6 +257,8 @@ class GoodnessOfFitResult(TestResult):
     operator: str
     contributions: np.ndarray
     replicates: int
+    notes: tuple[str, ...] = ()
+    diagnostics: Diagnostics | None = None
 
     def __str__(self) -> str:
         p = pvalue_text(self.pvalue)
@@ -265,8 +270,10 @@ class GoodnessOfFitResult(TestResult):
             f"bootstrap with {self.replicates} replicates",
             f"kernel   {self.kernel}",
             f"operator {self.operator}",
+            *(str(self.diagnostics).splitlines() if self.diagnostics else ()),
             "",
             verdict,
+            *(f"Note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._float64 import float64_values
-from .bandwidth import coordinate_medians
+from .bandwidth import coordinate_medians, median_preconditioner
 from .base import Domain, Kernel, as_kernel
 from .radial import IMQ, Radial
 
@@ -105,9 +105,14 @@ class PerCoordinate(Kernel):
 
     @classmethod
     def median(cls, x, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
-        """Median scales: of whole observations for ``base``, of each coordinate for ``own``."""
-        scales, source = coordinate_medians(x)
-        return cls(base.median(x), own(scales, source=source))
+        """Each coordinate's own median distance for ``own``, half the median distance of whole observations for ``base``.
+
+        At half the median the factor on whole observations still tells near from far in high dimension; docs/kernels.md
+        has the study behind it.
+        """
+        scales, own_source = coordinate_medians(x)
+        squared, source = median_preconditioner(x)
+        return cls(base(squared / 4, source=f"half the {source}"), own(scales, source=own_source))
 
     @float64_values
     def __call__(self, x, y):

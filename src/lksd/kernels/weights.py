@@ -6,20 +6,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._bump import log_ball_bump, log_smooth_step
 from .._float64 import float64_values
 
 
 def as_float64(value) -> np.ndarray:
     return np.asarray(value, dtype=np.float64)
-
-
-def smooth_step(t):
-    """An infinitely smooth function: 1 for t <= 0, 0 for t >= 1."""
-    inside = (t > 0) & (t < 1)
-    safe = jnp.where(inside, t, 0.5)
-    # f(1 - t) / (f(t) + f(1 - t)) with f(t) = exp(-1/t), written as a logistic function.
-    between = 1 / (1 + jnp.exp(jnp.minimum(1 / (1 - safe) - 1 / safe, 700.0)))
-    return jnp.where(inside, between, jnp.where(t <= 0, 1.0, 0.0))
 
 
 class Polynomial(eqx.Module):
@@ -55,11 +47,7 @@ class BallBump(eqx.Module):
 
     @float64_values
     def __call__(self, x):
-        squared = jnp.sum((jnp.asarray(x) - self.center) ** 2)
-        outer = squared > self.flat_radius**2
-        distance = jnp.sqrt(jnp.where(outer, squared, 1.0))
-        step = smooth_step((distance - self.flat_radius) / (self.radius - self.flat_radius))
-        return jnp.where(outer, step, 1.0)
+        return jnp.exp(log_ball_bump(jnp.asarray(x), self.center, self.flat_radius, self.radius))
 
     def __str__(self) -> str:
         return f"BallBump(radius = {float(self.radius):g}, flat_radius = {float(self.flat_radius):g})"
@@ -86,7 +74,7 @@ class BoxBump(eqx.Module):
     def __call__(self, x):
         x = jnp.asarray(x)
         to_face = jnp.minimum(x - self.lower, self.upper - x)
-        return jnp.prod(smooth_step(1 - to_face / self.margin))
+        return jnp.exp(jnp.sum(log_smooth_step(1 - to_face / self.margin)))
 
     def __str__(self) -> str:
         return f"BoxBump(lower = {self.lower}, upper = {self.upper}, margin = {self.margin})"

@@ -1,7 +1,18 @@
 """Latent variable models: densities and simulation, no inference."""
 
 from .base import LatentVariableModel
+from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
 from .mixture import GaussianMixture
+from .predictive import PosteriorPredictive
+from .truncated import TruncatedPPCA
 
-__all__ = ["PPCA", "FactorAnalysis", "GaussianMixture", "LatentVariableModel"]
+__all__ = [
+    "PPCA",
+    "DirichletProcessMixture",
+    "FactorAnalysis",
+    "GaussianMixture",
+    "LatentVariableModel",
+    "PosteriorPredictive",
+    "TruncatedPPCA",
+]

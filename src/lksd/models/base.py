@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 
 class LatentVariableModel(eqx.Module):
@@ -18,8 +19,15 @@ class LatentVariableModel(eqx.Module):
     ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. The
     likelihood may lack a factor that does not depend on z.
 
-    It may offer more, and what it offers is used: ``marginal_score(x)``, the exact gradient of log p(x),
-    and ``sample_posterior(key, x) -> z``, exact draws.
+    A latent with constraints (positive, in an interval) gives ``constrain(u) -> z`` from unconstrained reals u
+    and its inverse ``unconstrain(z) -> u``; chains then run on u, with the Jacobian found by differentiation.
+
+    A likelihood whose missing normaliser depends on z declares ``normalised = False`` and gives
+    ``sample_likelihood(key, z) -> x``, for the exchange algorithm.
+
+    It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
+    gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
+    leaves the posterior invariant, for latents (or parts of them) that are integers.
 
     Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
     that models of one shape share one compilation.
@@ -52,6 +60,27 @@ class LatentVariableModel(eqx.Module):
     @abstractmethod
     def log_likelihood(self, x, z):
         """log p(x | z), up to a term that does not depend on z."""
+
+    def constrain(self, u):
+        """z from unconstrained reals."""
+        return u
+
+    def unconstrain(self, z):
+        """The inverse of ``constrain``."""
+        return z
+
+    def log_jacobian(self, u):
+        """log |det dz/du|; by differentiation, so override it only for speed or where z and u differ in size."""
+        if type(self).constrain is LatentVariableModel.constrain:
+            return jnp.zeros(())
+        flat, restore = ravel_pytree(u)
+        jacobian = jax.jacfwd(lambda v: ravel_pytree(self.constrain(restore(v)))[0])(flat)
+        if jacobian.shape[0] != jacobian.shape[1]:
+            raise ValueError(
+                f"constrain: expected as many numbers out as in; got {jacobian.shape[1]} to {jacobian.shape[0]}. "
+                "Give log_jacobian(u) for such a transform."
+            )
+        return jnp.linalg.slogdet(jacobian)[1]
 
     def __str__(self) -> str:
         return type(self).__name__

@@ -12,6 +12,8 @@ import numpy as np
 from .._validation import check_finite
 from .base import LatentVariableModel
 
+LOG_2PI = np.log(2 * np.pi)
+
 
 def as_float64(value) -> np.ndarray:
     return np.asarray(value, dtype=np.float64)
@@ -36,10 +38,10 @@ class LinearGaussian(LatentVariableModel):
         """The noise variances, a scalar or (D,)."""
 
     def log_prior(self, z):
-        return -jnp.sum(z**2) / 2
+        return -(jnp.sum(z**2) + z.size * LOG_2PI) / 2
 
     def log_likelihood(self, x, z):
-        return -jnp.sum((x - self.matrix @ z - self.location) ** 2 / self.variances) / 2
+        return -jnp.sum((x - self.matrix @ z - self.location) ** 2 / self.variances + jnp.log(self.variances) + LOG_2PI) / 2
 
     def sample(self, key):
         dim, latent_dim = self.matrix.shape
@@ -58,6 +60,12 @@ class LinearGaussian(LatentVariableModel):
         mean, precision = self.posterior(x)
         noise = jax.random.normal(key, mean.shape, mean.dtype)
         return mean + jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(precision), noise, lower=True, trans=1)
+
+    def log_marginal(self, x):
+        """log N(x; location, A A' + diag(variances)): p(x, z) / p(z | x) at the posterior mean."""
+        mean, precision = self.posterior(x)
+        log_posterior = (jnp.linalg.slogdet(precision)[1] - mean.size * LOG_2PI) / 2
+        return self.log_prior(mean) + self.log_likelihood(x, mean) - log_posterior
 
     def marginal_score(self, x):
         """-(A A' + diag(variances))^-1 (x - mean), by Woodbury's identity."""

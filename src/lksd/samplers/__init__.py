@@ -2,7 +2,24 @@
 
 from .base import Info, Sampler
 from .exact import Exact
+from .exchange import Exchange
+from .gibbs import Gibbs, WithinGibbs
 from .gradient import HMC, MALA, NUTS
 from .random_walk import RandomWalk
+from .start import BoxStart, NormalStart, Start
 
-__all__ = ["HMC", "MALA", "NUTS", "Exact", "Info", "RandomWalk", "Sampler"]
+__all__ = [
+    "HMC",
+    "MALA",
+    "NUTS",
+    "BoxStart",
+    "Exact",
+    "Exchange",
+    "Gibbs",
+    "Info",
+    "NormalStart",
+    "RandomWalk",
+    "Sampler",
+    "Start",
+    "WithinGibbs",
+]

@@ -1,4 +1,4 @@
-"""What a posterior sampler is: ``init`` and ``step`` for one observation and one chain."""
+"""What a posterior sampler is: ``init`` and ``step`` for one observation and one chain, on unconstrained latents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ..models import LatentVariableModel
 
@@ -35,9 +36,47 @@ class Sampler(eqx.Module):
 
     @abstractmethod
     def position(self, state):
-        """z of a state."""
+        """The unconstrained latent of a state."""
+
+    def __str__(self) -> str:
+        return type(self).__name__
 
 
 def log_posterior(model: LatentVariableModel, x):
-    """log p(x, z) as a function of z."""
-    return lambda z: model.log_prior(z) + model.log_likelihood(x, z)
+    """log p(x, z) as a function of the unconstrained u, where z = constrain(u)."""
+
+    def density(u):
+        z = model.constrain(u)
+        return model.log_prior(z) + model.log_likelihood(x, z) + model.log_jacobian(u)
+
+    return density
+
+
+def split_latent(u):
+    """The real part of a latent, on which gradients exist, and the integers."""
+    return eqx.partition(u, lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
+
+
+class Conditional(LatentVariableModel):
+    """A model of the real part of the latent, the integers given."""
+
+    model: LatentVariableModel
+    integers: Any
+
+    def log_prior(self, z):
+        return self.model.log_prior(eqx.combine(z, self.integers))
+
+    def log_likelihood(self, x, z):
+        return self.model.log_likelihood(x, eqx.combine(z, self.integers))
+
+    def constrain(self, u):
+        return split_latent(self.model.constrain(eqx.combine(u, self.integers)))[0]
+
+    def log_jacobian(self, u):
+        return self.model.log_jacobian(eqx.combine(u, self.integers))
+
+
+def given_integers(model: LatentVariableModel, u) -> tuple[LatentVariableModel, Any]:
+    """The model of the real part of ``u`` and that part: the model itself where nothing else is in ``u``."""
+    reals, integers = split_latent(u)
+    return (Conditional(model, integers), reals) if jax.tree.leaves(integers) else (model, u)

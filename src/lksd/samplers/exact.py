@@ -20,7 +20,7 @@ class Exact(Sampler):
         return z
 
     def step(self, key, state, model, x):
-        return model.sample_posterior(key, x), Info(jnp.ones(()), jnp.zeros((), bool))
+        return model.unconstrain(model.sample_posterior(key, x)), Info(jnp.ones(()), jnp.zeros((), bool))
 
     def position(self, state):
         return state

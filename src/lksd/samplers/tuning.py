@@ -16,10 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from .._compile import compiled
 from ..models import LatentVariableModel
-from .base import Sampler, log_posterior
+from ..models.base import float64_leaves
+from .base import Sampler, given_integers, log_posterior
 
-PAIRS = 1_000
+PAIRS = 400
 STEP_PAIRS = 200
 GRID = np.geomspace(1.0, 1.0e-5, 61)  # step sizes as parts of the largest
 RIDGE = 1e-6
@@ -35,21 +37,30 @@ def tune(sampler, model: LatentVariableModel, key, target: float, largest: float
             f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} can be tuned; {model} has none. "
             "Add it, or give step_size and inverse_mass_matrix."
         )
+    arguments = (float64_leaves(sampler), model, key, target, largest)
+    return compiled(fill, *arguments)(*arguments)
+
+
+def fill(sampler, model, key, target, largest):
     key_pairs, key_steps = jax.random.split(key)
-    z, x = _simulate(model, jax.random.split(key_pairs, PAIRS))
-    if metric is None:
-        sampler = filled(sampler, "inverse_mass_matrix", _inverse_mass(model, z, x))
+    z, x = jax.vmap(model.sample)(jax.random.split(key_pairs, PAIRS))
+    z = jax.vmap(model.unconstrain)(z)
+    if getattr(sampler, "inverse_mass_matrix", 0.0) is None:
+        sampler = filled(sampler, "inverse_mass_matrix", inverse_mass(model, z, x))
     if sampler.step_size is None:
-        few = jax.tree.map(lambda leaf: leaf[:STEP_PAIRS], (z, x))
+        few_z, few_x = jax.tree.map(lambda leaf: leaf[:STEP_PAIRS], (z, x))
         keys = jax.random.split(key_steps, STEP_PAIRS)
-        step_sizes = largest * GRID
-        low, high = 0, len(GRID) - 1  # the grid falls: the first good one lies in [low, high]
-        while low < high:
+        step_sizes = largest * jnp.asarray(GRID)
+
+        def narrow(_, ends):
+            low, high = ends  # the grid falls: the first good one lies in [low, high]
             middle = (low + high) // 2
-            candidate = filled(sampler, "step_size", jnp.asarray(step_sizes[middle]))
-            good = _acceptance(candidate, model, few[0], few[1], keys) >= target
-            low, high = (low, middle) if good else (middle + 1, high)
-        sampler = filled(sampler, "step_size", jnp.asarray(step_sizes[high]))
+            good = acceptance(filled(sampler, "step_size", step_sizes[middle]), model, few_z, few_x, keys) >= target
+            return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
+
+        rounds = int(np.ceil(np.log2(len(GRID))))
+        _, found = jax.lax.fori_loop(0, rounds, narrow, (jnp.asarray(0), jnp.asarray(len(GRID) - 1)))
+        sampler = filled(sampler, "step_size", step_sizes[found])
     return sampler
 
 
@@ -57,21 +68,19 @@ def filled(sampler: Sampler, name: str, value) -> Any:
     return eqx.tree_at(lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None)
 
 
-@eqx.filter_jit
-def _simulate(model, keys):
-    return jax.vmap(model.sample)(keys)
+def inverse_mass(model, z, x):
+    def gradient(z, x):
+        conditional, reals = given_integers(model, z)
+        return ravel_pytree(jax.grad(log_posterior(conditional, x))(reals))[0]
 
-
-@eqx.filter_jit
-def _inverse_mass(model, z, x):
-    gradients = jax.vmap(lambda z, x: ravel_pytree(jax.grad(log_posterior(model, x))(z))[0])(z, x)
+    gradients = jax.vmap(gradient)(z, x)
     mass = gradients.T @ gradients / len(gradients)
     return jnp.linalg.inv(mass + RIDGE * jnp.trace(mass) / len(mass) * jnp.eye(len(mass)))
 
 
-@eqx.filter_jit
-def _acceptance(sampler, model, z, x, keys) -> Any:
+def acceptance(sampler, model, z, x, keys):
     def one(key, z, x):
-        return sampler.step(key, sampler.init(model, x, z), model, x)[1].acceptance
+        conditional, reals = given_integers(model, z)
+        return sampler.step(key, sampler.init(conditional, x, reals), conditional, x)[1].acceptance
 
     return jnp.mean(jax.vmap(one)(keys, z, x))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from ..models import LatentVariableModel
-from ..samplers import Sampler
-from ..samplers.base import log_posterior
+from ..samplers import Info, Sampler, Start
+from ..samplers.base import given_integers, log_posterior, split_latent
 
 
 class Plan(NamedTuple):
@@ -43,45 +44,87 @@ class Reduced(NamedTuple):
     finite: Bool[Array, " C"]
 
 
-def run_batch(model: LatentVariableModel, sampler: Sampler, x: Float[Array, "n D"], keys, plan: Plan) -> Reduced:
+def run_batch(
+    model: LatentVariableModel, sampler: Sampler, initial: Start | None, x: Float[Array, "n D"], keys, plan: Plan
+) -> Reduced:
     """All chains of all observations of a batch."""
 
     def observation(one, key):
-        return jax.vmap(lambda chain_key: run_chain(model, sampler, one, chain_key, plan))(jax.random.split(key, plan.chains))
+        def chain(key, number):
+            key_start, key_steps = jax.random.split(key)
+            return run_chain(model, sampler, one, begin(model, initial, key_start, one, number), key_steps, plan)
+
+        return jax.vmap(chain)(jax.random.split(key, plan.chains), jnp.arange(plan.chains))
 
     return jax.vmap(observation)(x, keys)
 
 
-def run_chain(model: LatentVariableModel, sampler: Sampler, x, key, plan: Plan) -> Reduced:
-    key_start, key_warmup, key_draws = jax.random.split(key, 3)
-    start = initial(model, key_start, x)
-    state = sampler.init(model, x, start)
+def begin(model: LatentVariableModel, initial: Start | None, key, x, number):
+    """The unconstrained point where a chain begins.
 
-    def warm(state, step_key):
-        return sampler.step(step_key, state, model, x)[0], None
+    From draws of the prior every second chain begins elsewhere: at one draw plus half the absolute value of
+    another, so that a difference between the two kinds of chains shows what is left of their beginnings.
+    """
+    key_initial, key_own = jax.random.split(key)
+    pair = jax.vmap(lambda k: own_start(model, k, x))(jax.random.split(key_own))
+    one, other = jax.tree.map(lambda leaf: leaf[0], pair), jax.tree.map(lambda leaf: leaf[1], pair)
+    if initial is not None:
+        return initial(key_initial, one)
+    if not begins_twice(model, one):
+        return one
+    reals, integers = split_latent(one)
+    elsewhere = jax.tree.map(lambda a, b: a + (number % 2) * jnp.abs(b) / 2, reals, split_latent(other)[0])
+    return eqx.combine(elsewhere, integers)
 
-    state = jax.lax.scan(warm, state, jax.random.split(key_warmup, plan.warmup))[0] if plan.warmup else state
-    conditional_score = jax.grad(model.log_likelihood)
-    origin = conditional_score(x, sampler.position(state))
 
-    def draw(state, step_key):
-        state, info = sampler.step(step_key, state, model, x)
-        z = sampler.position(state)
-        score = conditional_score(x, z)
-        g = control_variate(model, x, z) if plan.control else jnp.zeros(0)
-        trace = jnp.stack([log_posterior(model, x)(z), jnp.linalg.norm(score)])
-        return state, (score, g, trace, info)
+def begins_twice(model: Any, u) -> bool:
+    """Whether chains begin at two kinds of points: where the model does not say, and the latent has reals."""
+    return not hasattr(model, "initial") and bool(jax.tree.leaves(split_latent(u)[0]))
 
-    def batch(carry, batch_keys):
-        state, moments, cross = carry
-        state, (scores, controls, traces, info) = jax.lax.scan(draw, state, batch_keys)
-        carry = (state, moments + controls.T @ controls, cross + controls.T @ (scores - origin))
-        return carry, (scores.mean(0), controls.mean(0), traces, info.acceptance.mean(), info.divergent.sum())
+
+def own_start(model: Any, key, x):
+    """Where the model says, or a draw from its prior."""
+    return model.unconstrain(model.initial(key, x) if hasattr(model, "initial") else model.sample(key)[0])
+
+
+def run_chain(model: LatentVariableModel, sampler: Sampler, x, start, key, plan: Plan) -> Reduced:
+    """Warm-up and draws are batches of one loop, so that a step is compiled once."""
+
+    warm_batches = -(-plan.warmup // plan.batch_draws)
+    skipped = warm_batches * plan.batch_draws - plan.warmup  # steps of the first batch that are not taken
+
+    def draw(state, inputs):
+        step_key, number = inputs
+        idle = Info(jnp.zeros(()), jnp.zeros((), bool))
+        state, info = jax.lax.cond(number >= skipped, lambda: sampler.step(step_key, state, model, x), lambda: (state, idle))
+        seen = when(number >= warm_batches * plan.batch_draws, lambda: observe(sampler.position(state)))
+        return state, (*seen, info)
+
+    def observe(u):
+        z = model.constrain(u)
+        log_likelihood, score = jax.value_and_grad(model.log_likelihood)(x, z)
+        g = control_variate(model, x, u) if plan.control else jnp.zeros(0)
+        return score, g, jnp.stack([log_likelihood + model.log_prior(z), jnp.linalg.norm(score)])
+
+    def batch(carry, inputs):
+        state, origin, moments, cross = carry
+        keys, number = inputs
+        steps = number * plan.batch_draws + jnp.arange(plan.batch_draws)
+        state, (scores, controls, traces, info) = jax.lax.scan(draw, state, (keys, steps))
+        origin = jnp.where(number == warm_batches, scores[0], origin)
+        new = when(number >= warm_batches, lambda: (controls.T @ controls, controls.T @ (scores - origin)))
+        moments, cross = jax.tree.map(jnp.add, (moments, cross), new)
+        reduced = (scores.mean(0), controls.mean(0), traces, info.acceptance.mean(), info.divergent.sum())
+        return (state, origin, moments, cross), reduced
 
     width = control_variate(model, x, start).size if plan.control else 0
-    begin = (state, jnp.zeros((width, width)), jnp.zeros((width, x.shape[0])))
-    batch_keys = jax.random.split(key_draws, (plan.batches, plan.batch_draws))
-    (_, moments, cross), (scores, controls, traces, acceptance, divergences) = jax.lax.scan(batch, begin, batch_keys)
+    nothing = (sampler.init(model, x, start), jnp.zeros_like(x), jnp.zeros((width, width)), jnp.zeros((width, x.shape[0])))
+    count = warm_batches + plan.batches
+    keys = jax.random.split(key, (count, plan.batch_draws))
+    (_, origin, moments, cross), reduced = jax.lax.scan(batch, nothing, (keys, jnp.arange(count)))
+    scores, controls, traces, acceptance, divergences = (part[warm_batches:] for part in reduced)
+    z = model.constrain(start)
+    log_likelihood, score = jax.value_and_grad(model.log_likelihood)(x, z)
     return Reduced(
         scores=scores,
         controls=controls,
@@ -91,16 +134,18 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, x, key, plan: Plan) 
         traces=traces.reshape(-1, 2),
         acceptance=acceptance.mean(),
         divergences=divergences.sum(),
-        start=jnp.stack([model.log_prior(start), model.log_likelihood(x, start), conditional_score(x, start).sum()]),
+        start=jnp.stack([model.log_prior(z), log_likelihood, score.sum()]),
         finite=jnp.all(jnp.isfinite(scores)) & jnp.all(jnp.isfinite(traces)),
     )
 
 
-def initial(model: Any, key, x):
-    """Where a chain begins: as the model says, or a draw from its prior."""
-    return model.initial(key, x) if hasattr(model, "initial") else model.sample(key)[0]
+def when(condition, compute):
+    """The value of ``compute()`` where ``condition`` holds, else zeros; not computed otherwise."""
+    shapes = jax.eval_shape(compute)
+    return jax.lax.cond(condition, compute, lambda: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))
 
 
-def control_variate(model: LatentVariableModel, x, z):
-    """grad_z log p(x, z), whose posterior mean is zero."""
-    return ravel_pytree(jax.grad(log_posterior(model, x))(z))[0]
+def control_variate(model: LatentVariableModel, x, u):
+    """The gradient of log p(x, z) in the unconstrained reals, whose posterior mean is zero."""
+    conditional, reals = given_integers(model, u)
+    return ravel_pytree(jax.grad(log_posterior(conditional, x))(reals))[0]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..models import LatentVariableModel
-from .chains import Reduced, initial
+from .chains import Reduced, own_start
 
 
 def check_model(model) -> None:
@@ -19,27 +19,29 @@ def check_model(model) -> None:
         raise TypeError(
             f"model: {model} has neither sample(key) nor initial(key, x), so the shape of z is unknown. Add one of them."
         )
-    if not model.normalised:
-        hint = "" if hasattr(model, "sample_likelihood") else ", and sample_likelihood(key, z) is missing"
+    if not model.normalised and not hasattr(model, "sample_likelihood"):
         raise ValueError(
-            f"model: {model} declares a likelihood whose normaliser depends on z{hint}. "
-            "These samplers would draw from a wrong posterior; normalise the likelihood."
+            f"model: {model} declares a likelihood whose normaliser depends on z, and sample_likelihood(key, z) is missing. "
+            "Add it, so that the exchange algorithm can be used, or normalise the likelihood."
         )
 
 
 def latent_shapes(model: LatentVariableModel, x):
-    """z of one observation as shapes and types."""
-    return jax.eval_shape(lambda key, one: initial(model, key, one), jax.random.key(0), x[0])
+    """The unconstrained latent of one observation as shapes and types."""
+    return jax.eval_shape(lambda key, one: own_start(model, key, one), jax.random.key(0), x[0])
 
 
-def is_real(z) -> bool:
-    """Whether all of z is real, so that gradients in z exist."""
-    return all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(z))
+def kinds(z) -> set[str]:
+    """What the latent holds: "real", on which gradients exist, "integer", or both."""
+    return {"real" if jnp.issubdtype(leaf.dtype, jnp.floating) else "integer" for leaf in jax.tree.leaves(z)}
 
 
 def check_shapes(model: LatentVariableModel, x, start) -> None:
-    """Both log densities return one number at an observation and its latent ``start``."""
-    densities = {"log_prior": lambda one, z: model.log_prior(z), "log_likelihood": model.log_likelihood}
+    """Both log densities return one number at an observation and its unconstrained latent ``start``."""
+    densities = {
+        "log_prior": lambda one, u: model.log_prior(model.constrain(u)),
+        "log_likelihood": lambda one, u: model.log_likelihood(one, model.constrain(u)),
+    }
     for name, function in densities.items():
         try:
             shape = jax.eval_shape(function, x[0], start).shape
@@ -67,6 +69,10 @@ def check_run(reduced: Reduced, index: np.ndarray) -> None:
                 f"model: {problem} for observation {index[np.argmax(found)]} ({int(found.sum())} of {len(found)} observations). "
                 "Check that the densities are finite there, or give initial(key, x) or a smaller step_size."
             )
-    divergences = np.asarray(reduced.divergences).sum(1)
-    if (divergences == reduced.traces.shape[1] * reduced.traces.shape[2]).all():
-        raise ValueError(f"sampler: every step of every chain diverged, from observation {index[0]} on. Give a smaller step_size.")
+    draws = reduced.traces.shape[2]
+    diverged = np.all(np.asarray(reduced.divergences) > draws / 2, axis=1)
+    if diverged.any():
+        raise ValueError(
+            f"sampler: most steps of every chain diverged for observation {index[np.argmax(diverged)]} "
+            f"({int(diverged.sum())} of {len(diverged)} observations). Give a smaller step_size, or look for a flaw in the density."
+        )

@@ -18,7 +18,7 @@ class Averages(NamedTuple):
     """One observation: the estimate, and the batch means that it averages."""
 
     score: Float[Array, " D"]
-    batch_means: Float[Array, "K D"]  # K = chains x batches
+    batch_means: Float[Array, "C B D"]
     mcse: Float[Array, " D"]
 
 
@@ -33,7 +33,7 @@ def average_one(reduced: Reduced, plan: Plan) -> Averages:
     batches = means.reshape(-1, means.shape[-1])
     score = batches.mean(0)
     spread = jnp.sum((batches - score) ** 2, 0) / (len(batches) - 1)
-    return Averages(score, batches, jnp.sqrt(spread / len(batches)))
+    return Averages(score, means, jnp.sqrt(spread / len(batches)))
 
 
 def fitted(reduced: Reduced, plan: Plan) -> Float[Array, "C B D"]:

@@ -10,29 +10,12 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 
-def rhat(traces: Float[np.ndarray, "C M *rest"]) -> Float[np.ndarray, "*rest"]:
-    """The larger of R-hat of the rank-normalised draws and of their distance from the median."""
+def rhat_and_ess(traces: Float[np.ndarray, "C M *rest"]) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
+    """R-hat: the larger of that of the rank-normalised draws and of their distance from the median; and the bulk ESS."""
     halves = split(traces)
-    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-    return np.maximum(plain_rhat(rank_normalise(halves)), plain_rhat(rank_normalise(folded)))
-
-
-def bulk_ess(traces: Float[np.ndarray, "C M *rest"]) -> Float[np.ndarray, "*rest"]:
-    """Effective sample size of the rank-normalised split chains, by Geyer's initial monotone sequence."""
-    z = rank_normalise(split(traces))
-    chains, draws = z.shape[:2]
-    covariances = autocovariances(z).mean(0)  # (M, ...)
-    within = covariances[0] * draws / (draws - 1)
-    total = covariances[0] + z.mean(1).var(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlations = 1 - (within - covariances) / total
-        correlations[0] = 1
-        even = draws // 2 * 2
-        pairs = correlations[0:even:2] + correlations[1:even:2]
-        kept = np.cumprod(pairs > 0, axis=0)
-        monotone = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=0)
-        time = np.maximum(-1 + 2 * monotone.sum(0), 1 / np.log10(chains * draws))
-        return np.where(total > 0, chains * draws / time, 0.0)
+    normal = rank_normalise(halves)
+    folded = rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
+    return np.maximum(plain_rhat(normal), plain_rhat(folded)), plain_ess(normal)
 
 
 def split(traces: np.ndarray) -> np.ndarray:
@@ -55,6 +38,23 @@ def plain_rhat(draws: np.ndarray) -> np.ndarray:
     within, between = draws.var(axis=1, ddof=1).mean(0), draws.mean(1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.sqrt((length - 1) / length + between / within)
+
+
+def plain_ess(draws: np.ndarray) -> np.ndarray:
+    """Effective sample size by Geyer's initial monotone sequence."""
+    chains, length = draws.shape[:2]
+    covariances = autocovariances(draws).mean(0)  # (M, ...)
+    within = covariances[0] * length / (length - 1)
+    total = covariances[0] + draws.mean(1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = 1 - (within - covariances) / total
+        correlations[0] = 1
+        even = length // 2 * 2
+        pairs = correlations[0:even:2] + correlations[1:even:2]
+        kept = np.cumprod(pairs > 0, axis=0)
+        monotone = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=0)
+        time = np.maximum(-1 + 2 * monotone.sum(0), 1 / np.log10(chains * length))
+        return np.where(total > 0, chains * length / time, 0.0)
 
 
 def autocovariances(draws: np.ndarray) -> np.ndarray:

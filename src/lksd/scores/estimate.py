@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
+from .._progress import progress_wanted
 from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
-from ..samplers import HMC, Exact, Sampler
+from ..samplers import HMC, Exact, Exchange, Gibbs, Sampler, Start, WithinGibbs
 from . import diagnostics
-from .chains import Plan, run_batch
-from .checks import check_model, check_run, check_shapes, is_real, latent_shapes
+from .batches import run
+from .chains import Plan, begins_twice
+from .checks import check_model, check_run, check_shapes, kinds, latent_shapes
 from .control import average
+from .exact import exact_score, exact_scores
 from .result import ScoreEstimate
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
-LANES = 16  # observations of a batch come in this multiple, so that its size does not change the digits
-LARGEST_BATCH = 512
 POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
 CONTROL_VARIATES = ("auto", "none")
 
@@ -44,9 +41,11 @@ def estimate_scores(
     chains: int | None = None,
     exact: bool | None = None,
     control_variates: str = "auto",
+    initial: Start | None = None,
     index=None,
     seed: int = 0,
     batch_size: int | None = None,
+    progress: bool | None = None,
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
 
@@ -55,19 +54,27 @@ def estimate_scores(
     model : LatentVariableModel
     x : (n, D) array
     sampler : Sampler, optional
-        Default: HMC, or exact posterior draws where the latent is discrete and the model has them.
+        Default: HMC; the exchange algorithm where the likelihood's normaliser is unknown; the model's Gibbs sweep
+        or exact posterior draws where the latent is discrete.
     warmup : int, optional
         Steps of each chain that are discarded (default 200).
     draws : int, optional
         Draws kept for each observation over all its chains (default 400).
     chains : int, optional
-        Chains for each observation (default 2), each begun at a draw from the prior.
+        Chains for each observation (default 2).
     exact : bool, optional
         None uses the model's exact marginal score if it has one; True demands it, False forbids it.
     control_variates : "auto" or "none"
         "auto" regresses the conditional scores on grad_z log p(x, z) where that helps.
+    initial : Start, optional
+        Where chains begin, such as ``lksd.samplers.NormalStart(mean)``. Default: the first at a draw from the prior (or
+        the model's ``initial``), every second one elsewhere, so that what is left of the beginning shows.
     index : (n,) integers, optional
         An id for each observation, which decides its chain's randomness (default 0 .. n-1).
+    batch_size : int, optional
+        Observations that run at a time. Changes time and memory, not the answer.
+    progress : bool, optional
+        Whether to show a progress line; None shows one on a terminal for work of more than two seconds.
 
     Examples
     --------
@@ -84,19 +91,19 @@ def estimate_scores(
     data = check_reals("x", x)
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
-    model = float64_leaves(model)
-    if exact is not False and hasattr(model, "marginal_score"):
+    model, batch_size = float64_leaves(model), None if batch_size is None else check_length("batch_size", batch_size, 1)
+    if exact is not False and exact_score(model) is not None:
         return exact_scores(model, data, ids, seed)
     if exact:
-        raise ValueError(f"exact: {model} has no marginal_score(x). Leave exact=None to estimate it.")
+        raise ValueError(f"exact: {model} has neither log_marginal(x) nor marginal_score(x). Leave exact=None to estimate it.")
     points, keys = jnp.asarray(data), observation_keys(seed, ids)
     z = latent_shapes(model, points)
     check_shapes(model, points, z)
-    continuous = is_real(z)
-    sampler = choose_sampler(sampler, model, continuous).tuned(model, tuning_key(seed))
-    width = sum(leaf.size for leaf in jax.tree.leaves(z))
-    plan, notes = make_plan(warmup, draws, chains, control_variates == "auto" and continuous, width)
-    reduced = run(model, float64_leaves(sampler), points, keys, plan, batch_size)
+    check_start(initial, z)
+    sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed))
+    plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
+    with progress_wanted(progress):
+        reduced = run(model, float64_leaves(sampler), float64_leaves(initial), points, keys, plan, batch_size)
     check_run(reduced, ids)
     averages = jax.tree.map(np.asarray, average(reduced, plan))
     if plan.control:
@@ -104,28 +111,9 @@ def estimate_scores(
         if np.median(averages.mcse) > np.median(np.asarray(plain.mcse)):
             averages, plan = jax.tree.map(np.asarray, plain), plan._replace(control=False)
             notes = (*notes, "control variates did not reduce the error, so the plain means are used.")
-    return summarise(averages, reduced, sampler, plan, ids, seed, notes)
-
-
-def exact_scores(model, data: np.ndarray, ids: np.ndarray, seed: int) -> ScoreEstimate:
-    score = np.asarray(eqx.filter_jit(lambda m, points: jax.vmap(m.marginal_score)(points))(model, jnp.asarray(data)))
-    finite = np.isfinite(score).all(1)
-    if not finite.all():
-        raise ValueError(
-            f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters."
-        )
-    unknown = np.full(len(ids), np.nan)
-    return ScoreEstimate(
-        score=score,
-        mcse=np.zeros_like(score),
-        index=ids,
-        seed=seed,
-        method="exact marginal score",
-        rhat=unknown,
-        ess=unknown,
-        acceptance=unknown,
-        divergences=np.zeros(len(ids), dtype=np.int64),
-        batch_means=np.zeros((len(ids), 0, data.shape[1])),
+    notes = (*notes, model.note) if hasattr(model, "note") else notes
+    return summarise(
+        averages, reduced, sampler, plan, ids, seed, notes, initial is None and plan.chains > 1 and begins_twice(model, z)
     )
 
 
@@ -140,14 +128,48 @@ def check_index(index, n: int) -> np.ndarray:
     return ids
 
 
-def choose_sampler(sampler, model, continuous: bool) -> Sampler:
+def check_start(initial, z) -> None:
+    if initial is not None and not isinstance(initial, Start):
+        raise TypeError(f"initial: expected a start such as lksd.samplers.NormalStart(mean); got {initial!r}. Give an instance.")
+    if initial is not None:
+        if kinds(z) != {"real"}:
+            raise ValueError("initial: expected a latent of reals; this one has integers. Give the model initial(key, x).")
+        try:
+            jax.eval_shape(initial, jax.random.key(0), z)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"initial: expected one number, or one for each of the {real_size(z)} latent coordinates.") from error
+
+
+def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
+    """The one given, checked against the latent, or the default for it."""
     if sampler is not None and not isinstance(sampler, Sampler):
         raise TypeError(f"sampler: expected a sampler such as lksd.samplers.HMC(); got {sampler!r}. Give an instance.")
-    if sampler is None:
-        sampler = HMC() if continuous else Exact()
-    if not continuous and not isinstance(sampler, Exact):
-        raise ValueError(f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Exact().")
-    return sampler
+    if not model.normalised and not isinstance(sampler or Exchange(), Exchange):
+        raise ValueError(
+            f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with which "
+            f"{type(sampler).__name__} would draw from a wrong posterior. Use Exchange()."
+        )
+    if isinstance(sampler, Exchange) and not hasattr(model, "sample_likelihood"):
+        raise ValueError(f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() or NUTS().")
+    whole = (Exact, Gibbs, WithinGibbs)  # these know what to do with integers
+    if kinds_of_latent == {"real", "integer"}:
+        return sampler if isinstance(sampler, whole) else WithinGibbs(sampler or HMC())
+    if kinds_of_latent == {"integer"}:
+        if sampler is not None and not isinstance(sampler, whole):
+            raise ValueError(
+                f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Gibbs() or Exact()."
+            )
+        return sampler or (Exact() if hasattr(model, "sample_posterior") else Gibbs())
+    return sampler or (HMC() if model.normalised else Exchange())
+
+
+def wants_control(control_variates: str, model, z) -> bool:
+    """grad_z log p(x, z) is known for real latents and normalised likelihoods."""
+    return control_variates == "auto" and "real" in kinds(z) and model.normalised
+
+
+def real_size(z) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(z) if jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
 def make_plan(warmup, draws, chains, control: bool, width: int) -> tuple[Plan, tuple[str, ...]]:
@@ -174,53 +196,17 @@ def check_length(name: str, value, least: int) -> int:
     return int(value)
 
 
-def run(model, sampler, points, keys, plan: Plan, batch_size: int | None):
-    """Batches of observations, on all cores."""
-    n, workers = len(points), os.cpu_count() or 1
-    size = min(-(-n // workers), LARGEST_BATCH) if batch_size is None else check_length("batch_size", batch_size, 1)
-    size = -(-size // LANES) * LANES
-    starts = range(0, n, size)
-
-    def batch(start):
-        rows = jnp.minimum(start + jnp.arange(size), n - 1)
-        return (model, sampler, points[rows], keys[rows])
-
-    program = compiled(batch(0), plan)
-
-    @float64
-    def one(start):
-        return jax.block_until_ready(program(*batch(start), plan))
-
-    with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(one, starts))
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:n], *parts)
-
-
-_programs: dict = {}
-
-
-def compiled(arguments, plan: Plan):
-    """One program for all models, samplers and data of the same shapes, compiled before the threads begin."""
-    arrays, static = eqx.partition(arguments, eqx.is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    fixed, fixed_structure = jax.tree.flatten(static)
-    key = (structure, fixed_structure, tuple(fixed), tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves), plan)
-    if key not in _programs:
-        program: Any = eqx.filter_jit(run_batch)
-        _programs[key] = program.lower(*arguments, plan).compile()
-    return _programs[key]
-
-
-def summarise(averages, reduced, sampler, plan: Plan, ids, seed: int, notes) -> ScoreEstimate:
+def summarise(averages, reduced, sampler, plan: Plan, ids, seed: int, notes, two_starts: bool) -> ScoreEstimate:
     traces = np.moveaxis(np.asarray(reduced.traces), 0, 2)  # (C, M, n, 2)
     draws = traces.shape[1]
     rhat = ess = np.full(len(ids), np.nan)
     if draws >= 8:
-        rhat, ess = diagnostics.rhat(traces).max(-1), diagnostics.bulk_ess(traces).min(-1)
+        rhat, ess = diagnostics.rhat_and_ess(traces)
+        rhat, ess = rhat.max(-1), ess.min(-1)
         if np.mean(rhat > POOR_RHAT) > POOR_SHARE and draws >= 50:
             worst = int(np.nanargmax(rhat))
             warnings.warn(
-                f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or use NUTS().",
+                f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or try another sampler.",
                 LksdWarning,
                 stacklevel=4,
             )
@@ -230,11 +216,12 @@ def summarise(averages, reduced, sampler, plan: Plan, ids, seed: int, notes) -> 
         mcse=averages.mcse,
         index=ids,
         seed=seed,
-        method=f"{type(sampler).__name__}, {plan.chains} chains of {draws} draws after {plan.warmup}, {control}",
+        method=f"{sampler}, {plan.chains} chains of {draws} draws after {plan.warmup}, {control}",
         rhat=rhat,
         ess=ess,
         acceptance=np.asarray(reduced.acceptance).mean(1),
         divergences=np.asarray(reduced.divergences).sum(1).astype(np.int64),
         batch_means=averages.batch_means,
+        two_starts=two_starts,
         notes=notes,
     )

@@ -22,8 +22,11 @@ class ScoreEstimate:
         Rank-normalised split R-hat and bulk effective sample size, the worst over the log density and the
         norm of the score; NaN where there are no chains.
     acceptance, divergences : (n,) arrays
-    batch_means : (n, K, D) array
-        Means over consecutive batches of draws; their spread is the noise that the test sees. K = 0 for exact scores.
+    batch_means : (n, C, B, D) array
+        Means over B consecutive batches of draws of C chains; their spread is the noise that the test sees. C = 0 for
+        exact scores.
+    two_starts : bool
+        Whether every second chain began elsewhere, so that what is left of the beginning can be measured.
     method, notes
         How the scores were made.
     """
@@ -38,6 +41,7 @@ class ScoreEstimate:
     acceptance: np.ndarray
     divergences: np.ndarray
     batch_means: np.ndarray
+    two_starts: bool = False
     notes: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
@@ -45,6 +49,25 @@ class ScoreEstimate:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         with Path(path).open("wb") as file:
             np.savez(file, schema=SCHEMA, **given)
+
+    def to_arviz(self):
+        """ArviZ InferenceData: the batch means of the scores by chain as its draws, the diagnostics as its sample statistics."""
+        try:
+            import arviz
+        except ImportError as error:
+            raise ImportError("to_arviz needs ArviZ, which is not installed. Run: pip install 'lksd[arviz]'") from error
+        if not self.batch_means.shape[1]:
+            raise ValueError("to_arviz: these scores are exact, so there are no chains to show. Estimate them with exact=False.")
+        draws = np.moveaxis(self.batch_means, 0, 2)  # (chain, batch, observation, coordinate)
+        each = {"rhat": self.rhat, "ess": self.ess, "acceptance": self.acceptance, "divergences": self.divergences}
+        dims = {name: ["observation"] for name in each} | {name: ["observation", "coordinate"] for name in ("score", "mcse")}
+        return arviz.from_dict(
+            posterior={"score": draws},
+            constant_data={"mcse": self.mcse} | each,
+            coords={"observation": self.index, "coordinate": np.arange(self.score.shape[1])},
+            dims=dims,
+            attrs={"method": self.method, "seed": self.seed},
+        )
 
     def __str__(self) -> str:
         n, dim = self.score.shape
@@ -69,4 +92,5 @@ def load_scores(path: str | Path) -> ScoreEstimate:
     if int(record.pop("schema", 0)) != SCHEMA or "score" not in record:
         raise ValueError(f"{path}: expected scores of schema {SCHEMA}; got something else. Estimate them again.")
     notes = tuple(str(note) for note in record.pop("notes", ()))
-    return ScoreEstimate(**(record | {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}))
+    plain = {"seed": int(record["seed"]), "method": str(record["method"]), "two_starts": bool(record["two_starts"]), "notes": notes}
+    return ScoreEstimate(**(record | plain))

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._float64 import float64
+from .._progress import track
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
 from .discrete import DiscreteOperator
@@ -72,10 +73,12 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
     arrays, static = eqx.partition(on_device((operator, kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
     sums = _Sums(jnp.zeros((len(scores) + 1, length)), jnp.zeros(()), jnp.zeros((length, weights.shape[1])))
-    with named_errors(kernel, x.shape[1]):
+    with named_errors(kernel, x.shape[1]), track("kernel", blocks * (blocks + 1) // 2) as advance:
         for i in range(blocks):
             for j in range(i, blocks):
                 sums = _add_tile(sums, fixed, np.array([i, j]), static, rows)
+            jax.block_until_ready(sums)
+            advance(blocks - i)
     row_sums = np.asarray(sums.rows)[:, :n]
     model_diagonal = paired(operator, kernel, data[0], data[1], data[0], data[1])[:, :n]
     check_finite_sums(kernel, np.concatenate([row_sums, model_diagonal]))
@@ -136,23 +139,24 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
 
 
 @float64
-def score_slopes(operator: SteinOperator, kernel: Kernel, x, score) -> np.ndarray:
-    """The derivative of h_1(i) = sum_{j != i} h(x_i, x_j) / (n - 1) in the score of i: (n, D)."""
-    return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(score)))
+def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
+    """The derivative of h_1(i) = sum_{j != i} h(x_i, x_j) / (n - 1) in the score of i, for the first ``count`` i: (S, count, D)."""
+    return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(scores), min(count, len(x))))
 
 
 @eqx.filter_jit
-def _slopes(operator, kernel, x, score):
+def _slopes(operator, kernel, x, scores, count):
     def row(arguments):
         point, own, index = arguments
 
         def projection(free):
-            block = operator.block(kernel, point[None], free[None, None], x, score[None])[0, 0]
+            block = operator.block(kernel, point[None], free[:, None], x, scores)[:, 0]
             return jnp.sum(jnp.where(jnp.arange(len(x)) == index, 0.0, block)) / (len(x) - 1)
 
         return jax.grad(projection)(own)
 
-    return jax.lax.map(row, (x, score, jnp.arange(len(x))), batch_size=16)
+    rows = (x[:count], jnp.moveaxis(scores, 1, 0)[:count], jnp.arange(count))
+    return jnp.moveaxis(jax.lax.map(row, rows, batch_size=16), 0, 1)
 
 
 def check_finite_sums(kernel: Kernel, sums: np.ndarray) -> None:

@@ -1,0 +1,83 @@
+"""How well the chains did, in terms of the test they serve."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from .._validation import LksdWarning
+from ..scores import ScoreEstimate
+from ..stein import Langevin, score_slopes
+from .results import ComparisonResult, Diagnostics
+
+ROWS, COLUMNS = 128, 1_000  # observations whose noise is measured, and those they are paired with
+NOISY = 0.2
+SHIFTED, SIGNIFICANT = 0.5, 3.0
+
+
+def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
+    """How the scores were made, and the worst of their chains."""
+
+    def worst(values, pick) -> float | None:
+        known = np.concatenate([value[np.isfinite(value)] for value in values])
+        return float(pick(known)) if len(known) else None
+
+    return Diagnostics(
+        method_p=scores[0].method,
+        method_q=scores[1].method if len(scores) > 1 else None,
+        rhat=worst([one.rhat for one in scores], np.max),
+        ess=worst([one.ess for one in scores], np.min),
+        divergences=int(sum(one.divergences.sum() for one in scores)),
+    )
+
+
+def diagnose(
+    x: np.ndarray, scores: list[np.ndarray], kernel, units: np.ndarray, estimates: list[ScoreEstimate], result: ComparisonResult
+) -> Diagnostics:
+    """Also the share of MCMC noise in the test's variance, and what is left of the chains' beginnings.
+
+    Both come from g_i, the slope of h_1 in the score of observation i, on a subset of the observations. The share is
+    mean_i 4 Var(g_i' score_i) / v, from the batch means. The shift is the difference that chains with different
+    beginnings make to T: 2 mean_i g_i' (score_i - score'_i) over its standard error. ``units`` took the estimates to
+    the ``scores`` of the test.
+    """
+    quality = chain_quality(estimates)
+    sampled = [one for one in estimates if one.batch_means.shape[1]]
+    if not result.standard_error > 0 or not sampled:
+        return quality
+    columns = np.random.default_rng(0).permutation(len(x))[:COLUMNS]
+    slopes = score_slopes(Langevin(), kernel, x[columns], np.stack([score[columns] for score in scores]), ROWS) * units
+    projected = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
+        sign * np.einsum("ncbd,nd->ncb", one.batch_means[columns[:ROWS]], slope)
+        for sign, one, slope in zip((1, -1), estimates, slopes, strict=True)
+        if one.batch_means.shape[1]
+    ]
+    if len({part.shape for part in projected}) == 1:
+        projected = [np.sum(projected, 0)]  # chains with the same keys move together
+    share = noise_share(projected, len(x) * result.standard_error**2)
+    shift = start_shift(projected, result.standard_error, share) if all(one.two_starts for one in sampled) else None
+    return replace(quality, noise_share=share, start_shift=shift)
+
+
+def noise_share(projected: list[np.ndarray], variance: float) -> float:
+    batches = [part.reshape(len(part), -1) for part in projected]
+    noise = sum(float(np.mean(part.var(axis=1, ddof=1))) / part.shape[1] for part in batches if part.shape[1] > 1)
+    share = 4 * noise / variance
+    if share > NOISY:
+        warnings.warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.", LksdWarning, stacklevel=4)
+    return share
+
+
+def start_shift(projected: list[np.ndarray], standard_error: float, share: float) -> float:
+    """Even and odd chains began at different kinds of points; the noise alone would move T by 2 sqrt(share) or so."""
+    differences = sum(part[:, 0::2].mean((1, 2)) - part[:, 1::2].mean((1, 2)) for part in projected)
+    shift = float(2 * abs(np.mean(differences)) / standard_error)
+    if shift > SHIFTED and shift > SIGNIFICANT * 2 * np.sqrt(share):
+        warnings.warn(
+            f"chains that began at different points still differ: T moves by {shift:.1f}. Raise warmup, or try another sampler.",
+            LksdWarning,
+            stacklevel=4,
+        )
+    return shift

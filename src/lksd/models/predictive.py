@@ -1,0 +1,128 @@
+"""Posterior predictive models: draws of global parameters as one more latent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from .base import LatentVariableModel
+
+ARRAYS = (float, np.ndarray, np.floating, jax.Array)  # as fields; integers, booleans and strings are static
+CANDIDATES = 16  # draws among which the index moves in one step
+
+
+class PosteriorPredictive(LatentVariableModel):
+    """The mixture of one model over M draws of its parameters, each with weight 1/M.
+
+    The hypothesis tested concerns this mixture of M draws, not the limit of infinitely many: the error of
+    the draws is common to all observations. The model's densities must contain every term that depends on
+    the parameters drawn.
+
+    Parameters
+    ----------
+    model : LatentVariableModel, or a function (or class) that makes one
+        The fields named in ``draws`` are replaced, or given to the function by name.
+    draws : dict of arrays
+        For each parameter an array with the draws along its first axis.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> weights = np.random.default_rng(0).normal(size=(50, 3, 1))  # 50 draws
+    >>> lksd.models.PosteriorPredictive(lksd.models.PPCA, {"weight": weights, "noise_scale": np.ones(50)}).size
+    50
+    """
+
+    models: LatentVariableModel  # every array has a leading axis of M draws
+    size: int
+
+    def __init__(self, model: LatentVariableModel | Callable[..., LatentVariableModel], draws: Mapping[str, Any]):
+        arrays = {name: np.asarray(values) for name, values in draws.items()} if isinstance(draws, Mapping) else {}
+        sizes = {name: values.shape[0] if values.ndim else 0 for name, values in arrays.items()}
+        if len(set(sizes.values())) != 1 or 0 in sizes.values():
+            raise ValueError(
+                f"draws: expected a dict of arrays with the same number of draws along their first axis; got {sizes or draws!r}. "
+                "Name the parameters, for example {'weight': draws_of_weight}."
+            )
+        self.size = next(iter(sizes.values()))
+
+        def build(index: int):
+            given = {name: values[index] for name, values in arrays.items()}
+            try:
+                return replace(model, **given) if isinstance(model, LatentVariableModel) else model(**given)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"draws: number {index} makes no model ({error}). Check the names and shapes.") from error
+
+        one = [build(index) for index in range(self.size)]
+        if not isinstance(one[0], LatentVariableModel) or not one[0].normalised:
+            raise TypeError(
+                f"model: expected a LatentVariableModel with a normalised likelihood, or a function that makes one; got {model!r}."
+            )
+        self.models = jax.tree.map(lambda *leaves: np.stack(leaves) if isinstance(leaves[0], ARRAYS) else leaves[0], *one)
+
+    def chosen(self, index) -> Any:
+        """The model with the parameters of one draw."""
+        return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, self.models)
+
+    def log_prior(self, z):
+        index, latent = z
+        return self.chosen(index).log_prior(latent) - jnp.log(self.size)
+
+    def log_likelihood(self, x, z):
+        index, latent = z
+        return self.chosen(index).log_likelihood(x, latent)
+
+    def constrain(self, u):
+        index, latent = u
+        return index, self.chosen(index).constrain(latent)
+
+    def unconstrain(self, z):
+        index, latent = z
+        return index, self.chosen(index).unconstrain(latent)
+
+    def log_jacobian(self, u):
+        index, latent = u
+        return self.chosen(index).log_jacobian(latent)
+
+    def sample(self, key):
+        key_index, key_pair = jax.random.split(key)
+        index = jax.random.randint(key_index, (), 0, self.size)
+        latent, x = self.chosen(index).sample(key_pair)
+        return (index, latent), x
+
+    def gibbs(self, key, x, z):
+        """The index given the latent, among the present draw and a few others."""
+        index, latent = z
+        key_others, key_choice = jax.random.split(key)
+        others = jax.random.randint(key_others, (CANDIDATES - 1,), 0, self.size)
+        candidates = jnp.concatenate([index[None], others.astype(index.dtype)])
+
+        def log_joint(candidate):
+            model = self.chosen(candidate)
+            return model.log_prior(latent) + model.log_likelihood(x, latent)
+
+        return candidates[jax.random.categorical(key_choice, jax.vmap(log_joint)(candidates))], latent
+
+    @property
+    def log_marginal(self):
+        """The exact log density where the model has one, else None."""
+        return self.mixture if getattr(self.models, "log_marginal", None) is not None else None
+
+    def mixture(self, x):
+        arrays, static = eqx.partition(self.models, eqx.is_array)
+        each = jax.vmap(lambda leaves: eqx.combine(leaves, static).log_marginal(x))(arrays)
+        return logsumexp(each) - jnp.log(self.size)
+
+    @property
+    def note(self) -> str:
+        return f"the hypothesis concerns the mixture of the {self.size} draws given; their own error is not in the p-value."
+
+    def __str__(self) -> str:
+        return f"PosteriorPredictive({self.models}, {self.size} draws)"

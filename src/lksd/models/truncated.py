@@ -1,0 +1,90 @@
+"""Probabilistic PCA on a ball: the likelihood's normaliser depends on z and is not known (Appendix C.2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._bump import log_ball_bump
+from .base import LatentVariableModel
+from .gaussian import as_float64, check_shapes
+
+PROPOSALS = 1_000  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
+INSIDE = 0.99
+
+
+class TruncatedPPCA(LatentVariableModel):
+    """p(x | z) proportional to bump(x) N(x; weight z, noise_scale^2 I), z ~ N(0, I).
+
+    The bump is 1 for |x| up to ``flat_radius`` and falls smoothly to 0 at ``radius``.
+
+    Parameters
+    ----------
+    weight : (D, Dz) array
+    noise_scale, radius, flat_radius : float
+    """
+
+    weight: np.ndarray = eqx.field(converter=as_float64)
+    noise_scale: np.ndarray = eqx.field(converter=as_float64)
+    radius: np.ndarray = eqx.field(converter=as_float64)
+    flat_radius: np.ndarray = eqx.field(converter=as_float64)
+
+    normalised: ClassVar[bool] = False
+
+    def __check_init__(self):
+        check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), np.zeros(()))
+        if self.radius.ndim or self.flat_radius.ndim or not 0 <= self.flat_radius < self.radius < np.inf:
+            raise ValueError(
+                f"TruncatedPPCA: expected 0 <= flat_radius < radius; got flat_radius {self.flat_radius} and radius {self.radius}. "
+                "The density falls to zero between the two."
+            )
+
+    def log_prior(self, z):
+        return -jnp.sum(z**2) / 2
+
+    def log_likelihood(self, x, z):
+        return self.log_bump(x) - jnp.sum((x - self.weight @ z) ** 2) / (2 * self.noise_scale**2)
+
+    def log_bump(self, x):
+        return log_ball_bump(x, 0.0, self.flat_radius, self.radius)
+
+    def initial(self, key, x):
+        """A draw from the prior, brought so near that rejection sampling works there."""
+        z = jax.random.normal(key, self.weight.shape[1:], self.weight.dtype)
+        return z * jnp.minimum(1.0, self.flat_radius / (2 * jnp.linalg.norm(self.weight @ z)))
+
+    def sample(self, key):
+        key_z, key_x = jax.random.split(key)
+        z = jax.random.normal(key_z, self.weight.shape[1:], self.weight.dtype)
+        return z, self.sample_likelihood(key_x, z)
+
+    def sample_likelihood(self, key, z):
+        """Rejection sampling, from a Gaussian that is drawn towards the ball where weight z lies outside.
+
+        N(c mean, noise_scale^2 I) with c <= 1 is kept with probability bump(x) exp(tilt (x'direction - radius)),
+        tilt = (1 - c) |mean| / noise_scale^2, which is at most 1 on the ball; c = 1 is the paper's proposal.
+        """
+        mean = self.weight @ z
+        length = jnp.maximum(jnp.linalg.norm(mean), 1e-300)
+        across = (mean.size - 1) * self.noise_scale**2  # the noise's squared length across the direction
+        reach = jnp.sqrt(jnp.maximum(self.radius**2 - across, self.radius**2 / 4))
+        c = jnp.minimum(1.0, reach / length)
+        tilt = (1 - c) * length / self.noise_scale**2
+
+        def propose(state):
+            _, _, count, key = state
+            key, key_noise, key_keep = jax.random.split(key, 3)
+            x = c * mean + self.noise_scale * jax.random.normal(key_noise, mean.shape, mean.dtype)
+            log_keep = self.log_bump(x) + tilt * (x @ mean / length - self.radius)
+            return x, jnp.log(jax.random.uniform(key_keep, (), mean.dtype)) < log_keep, count + 1, key
+
+        def unfinished(state):
+            _, kept, count, _ = state
+            return ~kept & (count < PROPOSALS)
+
+        x, kept, _, _ = jax.lax.while_loop(unfinished, propose, (mean, jnp.asarray(False), 0, key))
+        return jnp.where(kept, x, x * INSIDE * self.flat_radius / jnp.linalg.norm(x))

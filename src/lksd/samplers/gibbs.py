@@ -1,0 +1,62 @@
+"""Gibbs sweeps that a model offers, alone or around a sampler of the real part of the latent."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..models import LatentVariableModel
+from .base import Info, Sampler, given_integers, split_latent
+from .gradient import HMC
+
+
+class Gibbs(Sampler):
+    """The model's ``gibbs(key, x, z)``, one sweep a step."""
+
+    def tuned(self, model: LatentVariableModel, key) -> Gibbs:
+        check_gibbs(model)
+        return self
+
+    def init(self, model, x, z):
+        return z
+
+    def step(self, key, state, model, x):
+        return model.gibbs(key, x, state), Info(jnp.ones(()), jnp.zeros((), bool))
+
+    def position(self, state):
+        return state
+
+
+class WithinGibbs(Sampler):
+    """For latents with reals and integers: the model's ``gibbs`` for the integers, ``reals`` for the rest."""
+
+    reals: Sampler = eqx.field(default_factory=HMC)
+
+    def tuned(self, model: LatentVariableModel, key) -> WithinGibbs:
+        check_gibbs(model)
+        return WithinGibbs(self.reals.tuned(model, key))
+
+    def init(self, model, x, z):
+        return z
+
+    def step(self, key, state, model, x):
+        key_reals, key_integers = jax.random.split(key)
+        conditional, reals = given_integers(model, state)
+        inner, info = self.reals.step(key_reals, self.reals.init(conditional, x, reals), conditional, x)
+        u = eqx.combine(self.reals.position(inner), split_latent(state)[1])
+        return model.unconstrain(model.gibbs(key_integers, x, model.constrain(u))), info
+
+    def position(self, state):
+        return state
+
+    def __str__(self) -> str:
+        return f"WithinGibbs({self.reals})"
+
+
+def check_gibbs(model) -> None:
+    if not hasattr(model, "gibbs"):
+        raise ValueError(
+            f"sampler: {model} has no gibbs(key, x, z), without which the integers in its latent cannot be sampled. "
+            "Add it, or sum the integers out of the likelihood."
+        )
