@@ -21,7 +21,14 @@ def compiled(function, *arguments):
     fixed, fixed_structure = jax.tree.flatten(static)
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
     key = (function, structure, fixed_structure, tuple(fixed), shapes)
-    if key not in _programs:
+    try:
+        known = key in _programs
+    except TypeError as error:
+        raise TypeError(
+            "model or sampler: expected fields that are numbers, arrays, strings, tuples or functions; "
+            f"one is of another kind ({error}). Make it one of these."
+        ) from error
+    if not known:
         options: dict[str, Any] = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
         program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
         _programs[key] = program.lower(arrays).compile()

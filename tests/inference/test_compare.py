@@ -116,7 +116,7 @@ def test_goodness_of_fit():
         (lambda x, p, q: lksd.compare(x, p, 3), TypeError, "q: expected a lksd.models.LatentVariableModel or a ScoreEstimate"),
         (lambda x, p, q: lksd.compare(x, p, q, operator="barker"), ValueError, "operator: expected 'langevin'"),
         (lambda x, p, q: lksd.compare(x, p, q, preset="papers"), ValueError, "preset: expected one of 'paper'"),
-        (lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False), ValueError, "fails on observations of 4 columns"),
+        (lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False), ValueError, r"expected sample\(key\) of PPCA .* shape \(4,\)"),
         (lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q), ValueError, r"score_p: expected shape \(30, 10\)"),
     ],
 )

@@ -54,6 +54,17 @@ def test_the_hypothesis_is_named():
     assert any("mixture of the 12 draws" in note for note in result.notes)
 
 
+def test_integers_inside_the_model_move_too():
+    """A mixture over draws of a mixture's means, whose own latent is the component."""
+    model = lksd.models.GaussianMixture([0.3, 0.7], np.zeros((2, 2)), np.array([np.eye(2), 2 * np.eye(2)]))
+    predictive = PosteriorPredictive(model, {"means": np.random.default_rng(1).normal(size=(5, 2, 2))})
+    x = X[:8, :2]
+    exact = lksd.estimate_scores(predictive, x)
+    assert exact.method == "exact marginal score"
+    found = lksd.estimate_scores(predictive, x, exact=False, draws=4000, warmup=100)
+    assert np.abs((found.score - exact.score) / found.mcse).max() < 5
+
+
 class Scaled(LatentVariableModel):
     """A positive latent: x | z ~ N(0, z I), z ~ Gamma(3, 1)."""
 
@@ -109,6 +120,16 @@ class Widened(Scaled):
         (lambda: PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": SCALES[:3]}), ValueError, "same number of draws"),
         (lambda: PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": -SCALES}), ValueError, "number 0 makes no model"),
         (lambda: PosteriorPredictive(PPCA, {"weights": WEIGHTS}), ValueError, "number 0 makes no model"),
+        (
+            lambda: PosteriorPredictive(lambda a: Scaled(dim=int(10 * a)), {"a": SCALES}),
+            TypeError,
+            "field that differs",
+        ),
+        (
+            lambda: PosteriorPredictive(lksd.models.DirichletProcessMixture(0.0, 1.0, 1.0, 1.0, X), {"concentration": SCALES}),
+            TypeError,
+            "every term that depends on its parameters",
+        ),
         (lambda: PosteriorPredictive(lambda a: a, {"a": SCALES}), TypeError, "expected a LatentVariableModel"),
         (
             lambda: lksd.estimate_scores(Widened(), X[:, :2], sampler=lksd.samplers.HMC(0.5, [0.3])),

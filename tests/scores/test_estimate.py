@@ -240,6 +240,19 @@ class Unnormalised(Silent):
         return jnp.zeros(()), jnp.zeros(2)
 
 
+class Swapped(Silent):
+    def sample(self, key):
+        return jnp.zeros(2), jnp.zeros(())
+
+
+class Scalar(Silent):
+    def sample(self, key):
+        return jnp.zeros(()), jnp.zeros(2)
+
+    def marginal_score(self, x):
+        return x.sum()
+
+
 Y = np.zeros((6, 2)) + np.arange(6)[:, None]
 Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
 
@@ -254,7 +267,7 @@ Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
         (Unnormalised(), Y, {}, ValueError, "sample_likelihood"),
         (Broken, Y, {}, TypeError, "expected an instance"),
         (3, Y, {}, TypeError, "expected an instance"),
-        (MODEL, Y, {"exact": False}, ValueError, "fails on observations of 2 columns"),
+        (MODEL, Y, {"exact": False}, ValueError, r"expected sample\(key\) of PPCA to return .* of shape \(2,\)"),
         (Broken(""), Y, {"exact": True}, ValueError, "has neither log_marginal"),
         (Broken(""), Y, {"sampler": HMC}, TypeError, "sampler: expected a sampler"),
         (Broken(""), Y, {"draws": 0}, ValueError, "draws: expected an integer of at least 1"),
@@ -269,6 +282,15 @@ Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
             ValueError,
             "every chain diverged for observation 0",
         ),
+        (
+            MODEL,
+            X,
+            {"exact": False, "sampler": RandomWalk(1e8), "draws": 20},
+            ValueError,
+            "no proposal was accepted",
+        ),
+        (Swapped(), Y, {}, ValueError, r"expected sample\(key\) of Swapped to return \(z, x\) with x of shape \(2,\)"),
+        (Scalar(), Y, {}, ValueError, r"expected an exact score of shape \(2,\); Scalar returned \(\)"),
         (Broken(""), Y, {"initial": 3}, TypeError, "initial: expected a start such as"),
         (MODEL, X, {"exact": False, "initial": NormalStart(np.ones(3))}, ValueError, "one for each of the 2 latent coordinates"),
         (MODEL, X, {"exact": False, "progress": "yes"}, TypeError, "progress: expected True, False or None"),

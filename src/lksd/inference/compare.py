@@ -13,7 +13,7 @@ from .._validation import LksdWarning, check_choice, check_reals
 from ..kernels import IMQ, Kernel, PerCoordinate
 from ..models import LatentVariableModel
 from ..samplers import NUTS
-from ..scores import ScoreEstimate, estimate_scores
+from ..scores import ScoreEstimate, estimate_scores, takes_gradients
 from ..stein import Langevin
 from .comparison import compare_scores
 from .diagnosis import chain_quality, diagnose
@@ -21,7 +21,7 @@ from .goodness_of_fit import goodness_of_fit_scores
 from .results import ComparisonResult, GoodnessOfFitResult
 
 UNEVEN = 100  # ratio of column scales that is reported
-PAPER = {"sampler": NUTS(), "warmup": 200, "draws": 500, "chains": 1, "exact": False, "control_variates": "none"}
+PAPER = {"warmup": 200, "draws": 500, "chains": 1, "exact": False, "control_variates": "none"}
 
 
 def compare(
@@ -86,7 +86,7 @@ def compare(
         calibration = "normal" if calibration == "auto" else calibration
     options = sampling | {"initial": initial, "index": index, "seed": seed, "batch_size": batch_size}
     with progress_wanted(progress):
-        scores = [as_scores(model, x, name, options) for model, name in ((p, "p"), (q, "q"))]
+        scores = [as_scores(model, x, name, options, paper=preset is not None) for model, name in ((p, "p"), (q, "q"))]
         prepared = prepare(x, scores, kernel, holdout, standardise, paper=preset is not None)
         result = compare_scores(
             prepared.x,
@@ -133,11 +133,13 @@ def goodness_of_fit(
     return replace(result, diagnostics=chain_quality([scores]), notes=(*scores.notes, *prepared.notes))
 
 
-def as_scores(model, x, name: str, options: dict) -> ScoreEstimate:
+def as_scores(model, x, name: str, options: dict, paper: bool = False) -> ScoreEstimate:
     if isinstance(model, ScoreEstimate):
         return model
     if not isinstance(model, LatentVariableModel):
         raise TypeError(f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance.")
+    if paper and options.get("sampler") is None and takes_gradients(model, x):
+        options = options | {"sampler": NUTS()}
     return estimate_scores(model, x, **options)
 
 

@@ -56,28 +56,36 @@ def diagnose(
     ]
     if len({part.shape for part in projected}) == 1:
         projected = [np.sum(projected, 0)]  # chains with the same keys move together
+    if any(part[0].size < 2 for part in projected):
+        return quality  # one mean says nothing about its error
     share = noise_share(projected, len(x) * result.standard_error**2)
-    shift = start_shift(projected, result.standard_error, share) if all(one.two_starts for one in sampled) else None
+    shift = start_shift(projected, result.standard_error) if all(one.two_starts for one in sampled) else None
     return replace(quality, noise_share=share, start_shift=shift)
 
 
 def noise_share(projected: list[np.ndarray], variance: float) -> float:
     batches = [part.reshape(len(part), -1) for part in projected]
-    noise = sum(float(np.mean(part.var(axis=1, ddof=1))) / part.shape[1] for part in batches if part.shape[1] > 1)
+    noise = sum(float(np.mean(part.var(axis=1, ddof=1))) / part.shape[1] for part in batches)
     share = 4 * noise / variance
     if share > NOISY:
         warnings.warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.", LksdWarning, stacklevel=4)
     return share
 
 
-def start_shift(projected: list[np.ndarray], standard_error: float, share: float) -> float:
-    """Even and odd chains began at different kinds of points; the noise alone would move T by 2 sqrt(share) or so."""
-    differences = sum(part[:, 0::2].mean((1, 2)) - part[:, 1::2].mean((1, 2)) for part in projected)
-    shift = float(2 * abs(np.mean(differences)) / standard_error)
-    if shift > SHIFTED and shift > SIGNIFICANT * 2 * np.sqrt(share):
+def start_shift(projected: list[np.ndarray], standard_error: float) -> float:
+    """Even and odd chains began at different kinds of points; warn where they differ by more than the batch means explain."""
+    differences, noise = np.zeros(len(projected[0])), np.zeros(len(projected[0]))
+    for part in projected:
+        for kind, sign in ((part[:, 0::2], 1), (part[:, 1::2], -1)):
+            means = kind.reshape(len(kind), -1)
+            differences += sign * means.mean(1)
+            noise += means.var(axis=1, ddof=1) / means.shape[1] if means.shape[1] > 1 else np.inf
+    shift = abs(differences.mean())
+    if 2 * shift / standard_error > SHIFTED and shift > SIGNIFICANT * np.sqrt(noise.sum()) / len(noise):
         warnings.warn(
-            f"chains that began at different points still differ: T moves by {shift:.1f}. Raise warmup, or try another sampler.",
+            "chains that began at different points still differ: "
+            f"T moves by {2 * shift / standard_error:.1f}. Raise warmup, or try another sampler.",
             LksdWarning,
             stacklevel=4,
         )
-    return shift
+    return float(2 * shift / standard_error)

@@ -19,7 +19,7 @@ class LatentVariableModel(eqx.Module):
     ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. The
     likelihood may lack a factor that does not depend on z.
 
-    A latent with constraints (positive, in an interval) gives ``constrain(u) -> z`` from unconstrained reals u
+    A latent with constraints (positive, in an interval) must give ``constrain(u) -> z`` from unconstrained reals u
     and its inverse ``unconstrain(z) -> u``; chains then run on u, with the Jacobian found by differentiation.
 
     A likelihood whose missing normaliser depends on z declares ``normalised = False`` and gives
@@ -52,6 +52,7 @@ class LatentVariableModel(eqx.Module):
     """
 
     normalised: ClassVar[bool] = True
+    complete: ClassVar[bool] = True  # whether the densities have every term that depends on the parameters
 
     @abstractmethod
     def log_prior(self, z):

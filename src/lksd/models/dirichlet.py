@@ -7,6 +7,7 @@ the predictive density of a new observation is a finite Gaussian mixture.
 from __future__ import annotations
 
 from functools import cache
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -56,6 +57,8 @@ class DirichletProcessMixture(LatentVariableModel):
             value = getattr(self, name)
             if not (value > 0).all():
                 raise ValueError(f"{name}: expected positive; got {value}. Variances and the total mass are positive.")
+
+    complete: ClassVar[bool] = False  # p(train) is missing
 
     # -------------------------------------------------- the partition of the training data
 

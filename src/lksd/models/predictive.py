@@ -13,6 +13,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from .base import LatentVariableModel
+from .gaussian import as_float64
 
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)  # as fields; integers, booleans and strings are static
 CANDIDATES = 16  # draws among which the index moves in one step
@@ -44,7 +45,7 @@ class PosteriorPredictive(LatentVariableModel):
     size: int
 
     def __init__(self, model: LatentVariableModel | Callable[..., LatentVariableModel], draws: Mapping[str, Any]):
-        arrays = {name: np.asarray(values) for name, values in draws.items()} if isinstance(draws, Mapping) else {}
+        arrays = {name: as_float64(values) for name, values in draws.items()} if isinstance(draws, Mapping) else {}
         sizes = {name: values.shape[0] if values.ndim else 0 for name, values in arrays.items()}
         if len(set(sizes.values())) != 1 or 0 in sizes.values():
             raise ValueError(
@@ -61,15 +62,16 @@ class PosteriorPredictive(LatentVariableModel):
                 raise ValueError(f"draws: number {index} makes no model ({error}). Check the names and shapes.") from error
 
         one = [build(index) for index in range(self.size)]
-        if not isinstance(one[0], LatentVariableModel) or not one[0].normalised:
+        if not isinstance(one[0], LatentVariableModel) or not (one[0].normalised and one[0].complete):
             raise TypeError(
-                f"model: expected a LatentVariableModel with a normalised likelihood, or a function that makes one; got {model!r}."
+                "model: expected a LatentVariableModel whose densities have every term that depends on its parameters, or a "
+                f"function that makes one; got {model!r}. Draws can be averaged only where their densities can be compared."
             )
-        self.models = jax.tree.map(lambda *leaves: np.stack(leaves) if isinstance(leaves[0], ARRAYS) else leaves[0], *one)
+        self.models = jax.tree.map(stacked, *one)
 
     def chosen(self, index) -> Any:
         """The model with the parameters of one draw."""
-        return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, self.models)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index] if isinstance(leaf, ARRAYS) else leaf, self.models)
 
     def log_prior(self, z):
         index, latent = z
@@ -98,9 +100,13 @@ class PosteriorPredictive(LatentVariableModel):
         return (index, latent), x
 
     def gibbs(self, key, x, z):
-        """The index given the latent, among the present draw and a few others."""
+        """The latent as the model offers; then the index given the latent, among the present draw and a few others."""
         index, latent = z
-        key_others, key_choice = jax.random.split(key)
+        key_latent, key_others, key_choice = jax.random.split(key, 3)
+        if hasattr(self.models, "gibbs"):
+            latent = self.chosen(index).gibbs(key_latent, x, latent)
+        elif hasattr(self.models, "sample_posterior"):
+            latent = self.chosen(index).sample_posterior(key_latent, x)
         others = jax.random.randint(key_others, (CANDIDATES - 1,), 0, self.size)
         candidates = jnp.concatenate([index[None], others.astype(index.dtype)])
 
@@ -113,10 +119,10 @@ class PosteriorPredictive(LatentVariableModel):
     @property
     def log_marginal(self):
         """The exact log density where the model has one, else None."""
-        return self.mixture if getattr(self.models, "log_marginal", None) is not None else None
+        return self.mixture if getattr(self.chosen(0), "log_marginal", None) is not None else None
 
     def mixture(self, x):
-        arrays, static = eqx.partition(self.models, eqx.is_array)
+        arrays, static = eqx.partition(self.models, lambda leaf: isinstance(leaf, ARRAYS))
         each = jax.vmap(lambda leaves: eqx.combine(leaves, static).log_marginal(x))(arrays)
         return logsumexp(each) - jnp.log(self.size)
 
@@ -126,3 +132,15 @@ class PosteriorPredictive(LatentVariableModel):
 
     def __str__(self) -> str:
         return f"PosteriorPredictive({self.models}, {self.size} draws)"
+
+
+def stacked(*leaves):
+    """One field of all draws' models: arrays and numbers along a new axis; anything else must be the same for all."""
+    if isinstance(leaves[0], ARRAYS):
+        return np.stack(leaves)
+    if any(leaf != leaves[0] for leaf in leaves):
+        raise TypeError(
+            f"draws: expected parameters that are numbers or arrays; got a field that differs between draws, {leaves[0]!r} in the "
+            "first. Make it an array."
+        )
+    return leaves[0]

@@ -13,7 +13,7 @@ from .._bump import log_ball_bump
 from .base import LatentVariableModel
 from .gaussian import as_float64, check_shapes
 
-PROPOSALS = 1_000  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
+PROPOSALS = 300  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
 INSIDE = 0.99
 
 
@@ -86,5 +86,7 @@ class TruncatedPPCA(LatentVariableModel):
             _, kept, count, _ = state
             return ~kept & (count < PROPOSALS)
 
-        x, kept, _, _ = jax.lax.while_loop(unfinished, propose, (mean, jnp.asarray(False), 0, key))
+        hopeless = tilt * (self.radius - reach) > np.log(PROPOSALS)
+        start = (mean, jnp.asarray(False), jnp.where(hopeless, PROPOSALS - 1, 0), key)
+        x, kept, _, _ = jax.lax.while_loop(unfinished, propose, start)
         return jnp.where(kept, x, x * INSIDE * self.flat_radius / jnp.linalg.norm(x))

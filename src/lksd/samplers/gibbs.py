@@ -22,7 +22,8 @@ class Gibbs(Sampler):
         return z
 
     def step(self, key, state, model, x):
-        return model.gibbs(key, x, state), Info(jnp.ones(()), jnp.zeros((), bool))
+        z = model.gibbs(key, x, model.constrain(state))
+        return model.unconstrain(z), Info(jnp.ones(()), jnp.zeros((), bool))
 
     def position(self, state):
         return state

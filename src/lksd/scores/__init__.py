@@ -1,6 +1,6 @@
 """Marginal scores by posterior sampling."""
 
-from .estimate import estimate_scores
+from .estimate import estimate_scores, takes_gradients
 from .result import ScoreEstimate, load_scores
 
-__all__ = ["ScoreEstimate", "estimate_scores", "load_scores"]
+__all__ = ["ScoreEstimate", "estimate_scores", "load_scores", "takes_gradients"]

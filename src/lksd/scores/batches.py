@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from .._compile import compiled
 from .._float64 import float64
 from .._progress import track
-from .chains import Plan, Reduced, run_batch
+from .chains import Plan, run_batch
+from .control import Averages, average, fitted
+from .diagnostics import worst_rhat_and_ess
 
 LANES = 16  # observations of a batch come in this multiple, so that its size does not change the digits
 LARGEST_BATCH = 4_096  # on accelerators; on a processor the smallest batch stays in its cache and is the fastest
 
 
-def run(model, sampler, initial, points, keys, plan: Plan, batch_size: int | None) -> Reduced:
-    """All observations, in batches of one size."""
+class Run(NamedTuple):
+    """What is kept of n observations."""
+
+    plain: Averages
+    controlled: Averages | None  # with control variates, where there are any
+    rhat: Float[np.ndarray, " n"]
+    ess: Float[np.ndarray, " n"]
+    acceptance: Float[np.ndarray, " n"]
+    divergences: Int[np.ndarray, "n C"]
+    start: Float[np.ndarray, "n C 3"]
+    finite: Bool[np.ndarray, " n"]
+
+
+def run(model, sampler, initial, points, keys, plan: Plan, batch_size: int | None) -> Run:
+    """All observations, in batches of one size; each is reduced to what is kept as it ends."""
     n, workers = len(points), os.cpu_count() or 1
     if batch_size is None:
         batch_size = LANES if jax.default_backend() == "cpu" else min(n, LARGEST_BATCH)
     size = -(-batch_size // LANES) * LANES
-    starts = range(0, n, size)
 
     def batch(start):
         rows = jnp.minimum(start + jnp.arange(size), n - 1)
@@ -34,9 +51,24 @@ def run(model, sampler, initial, points, keys, plan: Plan, batch_size: int | Non
 
         @float64
         def one(start):
-            part = jax.block_until_ready(program(*batch(start), plan))
+            reduced = jax.block_until_ready(program(*batch(start), plan))
             advance(size)
-            return part
+            return keep(jax.tree.map(lambda leaf: np.asarray(leaf)[: n - start], reduced), plan)
 
-        parts = list(pool.map(one, starts))
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:n], *parts)
+        parts = list(pool.map(one, range(0, n, size)))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def keep(reduced: Any, plan: Plan) -> Run:
+    """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays."""
+    rhat, ess = worst_rhat_and_ess(reduced.traces)
+    return Run(
+        plain=average(reduced.scores),
+        controlled=average(reduced.scores - fitted(reduced, plan)) if plan.control else None,
+        rhat=rhat,
+        ess=ess,
+        acceptance=reduced.acceptance.mean(1),
+        divergences=reduced.divergences,
+        start=reduced.start,
+        finite=reduced.finite.all(1),
+    )

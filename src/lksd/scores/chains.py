@@ -73,8 +73,9 @@ def begin(model: LatentVariableModel, initial: Start | None, key, x, number):
     if not begins_twice(model, one):
         return one
     reals, integers = split_latent(one)
-    elsewhere = jax.tree.map(lambda a, b: a + (number % 2) * jnp.abs(b) / 2, reals, split_latent(other)[0])
-    return eqx.combine(elsewhere, integers)
+    moved = jax.tree.map(lambda a, b: a + (number % 2) * jnp.abs(b) / 2, reals, split_latent(other)[0])
+    inside = jnp.isfinite(log_posterior(model, x)(eqx.combine(moved, integers)))
+    return eqx.combine(jax.tree.map(lambda a, b: jnp.where(inside, a, b), moved, reals), integers)
 
 
 def begins_twice(model: Any, u) -> bool:

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..models import LatentVariableModel
-from .chains import Reduced, own_start
+from .batches import Run
+from .chains import Plan, own_start
 
 
 def check_model(model) -> None:
@@ -28,6 +29,13 @@ def check_model(model) -> None:
 
 def latent_shapes(model: LatentVariableModel, x):
     """The unconstrained latent of one observation as shapes and types."""
+    if hasattr(model, "sample"):
+        pair = jax.eval_shape(model.sample, jax.random.key(0))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or getattr(pair[1], "shape", None) != x.shape[1:]:
+            raise ValueError(
+                f"model: expected sample(key) of {model} to return (z, x) with x of shape {x.shape[1:]}, as the data; "
+                f"got shapes {[getattr(part, 'shape', None) for part in pair]}. Check the order and the number of columns."
+            )
     return jax.eval_shape(lambda key, one: own_start(model, key, one), jax.random.key(0), x[0])
 
 
@@ -54,14 +62,14 @@ def check_shapes(model: LatentVariableModel, x, start) -> None:
             raise ValueError(f"model: expected {name} of {model} to return one number; got shape {shape}. Sum over its terms.")
 
 
-def check_run(reduced: Reduced, index: np.ndarray) -> None:
+def check_run(run: Run, plan: Plan, index: np.ndarray) -> None:
     """Every chain began where the density is positive, stayed finite, and moved."""
-    finite_start = np.isfinite(np.asarray(reduced.start)).all(1)  # (n, 3)
+    finite_start = np.isfinite(run.start).all(1)  # (n, 3)
     problems = {
         "log_prior is not finite at the initial point": ~finite_start[:, 0],
         "log_likelihood is not finite at the initial point": ~finite_start[:, 1],
         "the gradient of log_likelihood in x is not finite at the initial point": ~finite_start[:, 2],
-        "the chain left the finite numbers": ~np.asarray(reduced.finite).all(1),
+        "the chain left the finite numbers": ~run.finite,
     }
     for problem, found in problems.items():
         if found.any():
@@ -69,10 +77,14 @@ def check_run(reduced: Reduced, index: np.ndarray) -> None:
                 f"model: {problem} for observation {index[np.argmax(found)]} ({int(found.sum())} of {len(found)} observations). "
                 "Check that the densities are finite there, or give initial(key, x) or a smaller step_size."
             )
-    draws = reduced.traces.shape[2]
-    diverged = np.all(np.asarray(reduced.divergences) > draws / 2, axis=1)
+    diverged = np.all(run.divergences > plan.batches * plan.batch_draws / 2, axis=1)
     if diverged.any():
         raise ValueError(
             f"sampler: most steps of every chain diverged for observation {index[np.argmax(diverged)]} "
             f"({int(diverged.sum())} of {len(diverged)} observations). Give a smaller step_size, or look for a flaw in the density."
+        )
+    if (stuck := run.acceptance == 0).any():
+        raise ValueError(
+            f"sampler: no proposal was accepted for observation {index[np.argmax(stuck)]} ({int(stuck.sum())} of {len(stuck)} "
+            "observations), so its chains never moved. Give a smaller step_size."
         )

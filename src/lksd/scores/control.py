@@ -1,54 +1,52 @@
-"""From the reduced chains to a score and its standard error, with or without control variates."""
+"""From the reduced chains to scores and their standard errors, with or without control variates.
+
+In NumPy, batch by batch: beside the chains there is little to do, and LAPACK calls of two XLA programs that run at
+the same time can wait for each other for ever.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
 
-from .chains import Plan, Reduced
+from .chains import Plan
 
 RIDGE = 1e-13
 
 
 class Averages(NamedTuple):
-    """One observation: the estimate, and the batch means that it averages."""
+    """The estimates, and the batch means that they average."""
 
-    score: Float[Array, " D"]
-    batch_means: Float[Array, "C B D"]
-    mcse: Float[Array, " D"]
-
-
-@eqx.filter_jit
-def average(reduced: Reduced, plan: Plan) -> Averages:
-    """The mean over all draws, its residual after regression on the control variate where there is one."""
-    return jax.vmap(lambda one: average_one(one, plan))(reduced)
+    score: Float[np.ndarray, "n D"]
+    batch_means: Float[np.ndarray, "n C B D"]
+    mcse: Float[np.ndarray, "n D"]
 
 
-def average_one(reduced: Reduced, plan: Plan) -> Averages:
-    means = reduced.scores - fitted(reduced, plan) if plan.control else reduced.scores
-    batches = means.reshape(-1, means.shape[-1])
-    score = batches.mean(0)
-    spread = jnp.sum((batches - score) ** 2, 0) / (len(batches) - 1)
-    return Averages(score, means, jnp.sqrt(spread / len(batches)))
+def average(batch_means: Float[np.ndarray, "n C B D"]) -> Averages:
+    """The mean over all draws, with its standard error from the spread of the batch means."""
+    n, chains, batches, dim = batch_means.shape
+    means = batch_means.reshape(n, chains * batches, dim)
+    spread = means.var(axis=1, ddof=1) if chains * batches > 1 else np.full((n, dim), np.nan)
+    return Averages(means.mean(1), batch_means, np.sqrt(spread / (chains * batches)))
 
 
-def fitted(reduced: Reduced, plan: Plan) -> Float[Array, "C B D"]:
+def fitted(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
     """The control variate's part of each batch mean: B' g with the coefficients B of the *other* chains.
 
     Coefficients fitted on the same draws would bias the estimate by O(1/m) with one sign; those of other
     chains are independent of the draws they are applied to.
     """
     draws = plan.batches * plan.batch_draws
-    g_sums = reduced.controls.sum(1) * plan.batch_draws  # (C, q)
-    s_sums = reduced.scores.sum(1) * plan.batch_draws - draws * reduced.origins  # of s - s_0
-    centred = reduced.cross_moments - g_sums[:, :, None] * s_sums[:, None, :] / draws
-    moments = reduced.control_moments - g_sums[:, :, None] * g_sums[:, None, :] / draws
-    others_cross, others_moments = centred.sum(0) - centred, moments.sum(0) - moments
+    g_sums = reduced.controls.sum(2) * plan.batch_draws  # (n, C, q)
+    s_sums = reduced.scores.sum(2) * plan.batch_draws - draws * reduced.origins  # of s - s_0
+    centred = reduced.cross_moments - g_sums[..., :, None] * s_sums[..., None, :] / draws
+    moments = reduced.control_moments - g_sums[..., :, None] * g_sums[..., None, :] / draws
+    others_cross = centred.sum(1, keepdims=True) - centred
+    others_moments = moments.sum(1, keepdims=True) - moments
     width = moments.shape[-1]
-    ridge = RIDGE * jnp.trace(others_moments, axis1=1, axis2=2)[:, None, None] / width * jnp.eye(width)
-    coefficients = jnp.linalg.solve(others_moments + ridge, others_cross)  # (C, q, D)
-    return jnp.einsum("cbq,cqd->cbd", reduced.controls, coefficients)
+    size = np.trace(reduced.control_moments.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None] / width
+    ridge = (RIDGE * size + np.finfo(np.float64).tiny) * np.eye(width)  # also for chains that never moved
+    coefficients = np.linalg.solve(others_moments + ridge, others_cross)  # (n, C, q, D)
+    return reduced.controls @ coefficients

@@ -9,6 +9,18 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
 
+LEAST_DRAWS = 8
+
+
+def worst_rhat_and_ess(traces: Float[np.ndarray, "n C M 2"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short to say."""
+    if traces.shape[2] < LEAST_DRAWS:
+        unknown = np.full(len(traces), np.nan)
+        return unknown, unknown
+    finite = np.where(np.isfinite(traces), traces, 0.0)  # what is not finite is refused with a better message than R-hat
+    rhat, ess = rhat_and_ess(np.moveaxis(finite, 0, 2))
+    return rhat.max(-1), ess.min(-1)
+
 
 def rhat_and_ess(traces: Float[np.ndarray, "C M *rest"]) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
     """R-hat: the larger of that of the rank-normalised draws and of their distance from the median; and the bulk ESS."""

@@ -15,11 +15,9 @@ from .._validation import LksdWarning, check_choice, check_count, check_reals, c
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
 from ..samplers import HMC, Exact, Exchange, Gibbs, Sampler, Start, WithinGibbs
-from . import diagnostics
 from .batches import run
 from .chains import Plan, begins_twice
 from .checks import check_model, check_run, check_shapes, kinds, latent_shapes
-from .control import average
 from .exact import exact_score, exact_scores
 from .result import ScoreEstimate
 
@@ -27,6 +25,7 @@ WARMUP, DRAWS, CHAINS = 200, 400, 2
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
 POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
+JUDGED = 50  # draws a chain from which R-hat means something
 CONTROL_VARIATES = ("auto", "none")
 
 
@@ -92,8 +91,8 @@ def estimate_scores(
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
     model, batch_size = float64_leaves(model), None if batch_size is None else check_length("batch_size", batch_size, 1)
-    if exact is not False and exact_score(model) is not None:
-        return exact_scores(model, data, ids, seed)
+    if exact is not False and (score := exact_score(model)) is not None:
+        return exact_scores(model, score, data, ids, seed)
     if exact:
         raise ValueError(f"exact: {model} has neither log_marginal(x) nor marginal_score(x). Leave exact=None to estimate it.")
     points, keys = jnp.asarray(data), observation_keys(seed, ids)
@@ -103,17 +102,29 @@ def estimate_scores(
     sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed))
     plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
     with progress_wanted(progress):
-        reduced = run(model, float64_leaves(sampler), float64_leaves(initial), points, keys, plan, batch_size)
-    check_run(reduced, ids)
-    averages = jax.tree.map(np.asarray, average(reduced, plan))
-    if plan.control:
-        plain = average(reduced, plan._replace(control=False))
-        if np.median(averages.mcse) > np.median(np.asarray(plain.mcse)):
-            averages, plan = jax.tree.map(np.asarray, plain), plan._replace(control=False)
+        found = run(model, float64_leaves(sampler), float64_leaves(initial), points, keys, plan, batch_size)
+    check_run(found, plan, ids)
+    plain, averages = found.plain, found.controlled
+    if averages is None or np.median(averages.mcse) > np.median(plain.mcse):
+        if plan.control:
             notes = (*notes, "control variates did not reduce the error, so the plain means are used.")
+        averages, plan = plain, plan._replace(control=False)
     notes = (*notes, model.note) if hasattr(model, "note") else notes
-    return summarise(
-        averages, reduced, sampler, plan, ids, seed, notes, initial is None and plan.chains > 1 and begins_twice(model, z)
+    warn_of_poor_mixing(found.rhat, plan, ids)
+    means = "control variates" if plan.control else "plain means"
+    return ScoreEstimate(
+        score=averages.score,
+        mcse=averages.mcse,
+        index=ids,
+        seed=seed,
+        method=f"{sampler}, {plan.chains} chains of {plan.batches * plan.batch_draws} draws after {plan.warmup}, {means}",
+        rhat=found.rhat,
+        ess=found.ess,
+        acceptance=found.acceptance,
+        divergences=found.divergences.sum(1),
+        batch_means=averages.batch_means,
+        two_starts=initial is None and plan.chains > 1 and begins_twice(model, z),
+        notes=notes,
     )
 
 
@@ -144,10 +155,15 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
     """The one given, checked against the latent, or the default for it."""
     if sampler is not None and not isinstance(sampler, Sampler):
         raise TypeError(f"sampler: expected a sampler such as lksd.samplers.HMC(); got {sampler!r}. Give an instance.")
+    if not model.normalised and "integer" in kinds_of_latent:
+        raise ValueError(
+            f"model: {model} has a likelihood with an unknown normaliser and integers in its latent; there is no sampler for both. "
+            "Normalise the likelihood, or sum the integers out."
+        )
     if not model.normalised and not isinstance(sampler or Exchange(), Exchange):
         raise ValueError(
             f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with which "
-            f"{type(sampler).__name__} would draw from a wrong posterior. Use Exchange()."
+            f"{type(sampler).__name__} would draw from a wrong posterior. Use Exchange(), by estimate_scores for this model alone."
         )
     if isinstance(sampler, Exchange) and not hasattr(model, "sample_likelihood"):
         raise ValueError(f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() or NUTS().")
@@ -161,6 +177,13 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
             )
         return sampler or (Exact() if hasattr(model, "sample_posterior") else Gibbs())
     return sampler or (HMC() if model.normalised else Exchange())
+
+
+@float64
+def takes_gradients(model, x) -> bool:
+    """Whether NUTS and HMC can sample the model's posterior: a real latent and a normalised likelihood."""
+    model = float64_leaves(model)
+    return model.normalised and kinds(latent_shapes(model, jnp.asarray(check_reals("x", x)))) == {"real"}
 
 
 def wants_control(control_variates: str, model, z) -> bool:
@@ -196,32 +219,11 @@ def check_length(name: str, value, least: int) -> int:
     return int(value)
 
 
-def summarise(averages, reduced, sampler, plan: Plan, ids, seed: int, notes, two_starts: bool) -> ScoreEstimate:
-    traces = np.moveaxis(np.asarray(reduced.traces), 0, 2)  # (C, M, n, 2)
-    draws = traces.shape[1]
-    rhat = ess = np.full(len(ids), np.nan)
-    if draws >= 8:
-        rhat, ess = diagnostics.rhat_and_ess(traces)
-        rhat, ess = rhat.max(-1), ess.min(-1)
-        if np.mean(rhat > POOR_RHAT) > POOR_SHARE and draws >= 50:
-            worst = int(np.nanargmax(rhat))
-            warnings.warn(
-                f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or try another sampler.",
-                LksdWarning,
-                stacklevel=4,
-            )
-    control = "control variates" if plan.control else "plain means"
-    return ScoreEstimate(
-        score=averages.score,
-        mcse=averages.mcse,
-        index=ids,
-        seed=seed,
-        method=f"{sampler}, {plan.chains} chains of {draws} draws after {plan.warmup}, {control}",
-        rhat=rhat,
-        ess=ess,
-        acceptance=np.asarray(reduced.acceptance).mean(1),
-        divergences=np.asarray(reduced.divergences).sum(1).astype(np.int64),
-        batch_means=averages.batch_means,
-        two_starts=two_starts,
-        notes=notes,
-    )
+def warn_of_poor_mixing(rhat: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
+    if plan.batches * plan.batch_draws >= JUDGED and np.mean(rhat > POOR_RHAT) > POOR_SHARE:
+        worst = int(np.nanargmax(rhat))
+        warnings.warn(
+            f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or try another sampler.",
+            LksdWarning,
+            stacklevel=4,
+        )

@@ -26,11 +26,22 @@ def exact_score(model: Any) -> Callable | None:
 
 @eqx.filter_jit
 def _scores(model, points):
-    return jax.lax.map(exact_score(model), points, batch_size=BATCH)
+    function: Any = exact_score(model)
+    return jax.lax.map(function, points, batch_size=BATCH)
 
 
-def exact_scores(model, data: np.ndarray, ids: np.ndarray, seed: int) -> ScoreEstimate:
-    score = np.asarray(_scores(model, jnp.asarray(data)))
+def exact_scores(model, score_of: Callable, data: np.ndarray, ids: np.ndarray, seed: int) -> ScoreEstimate:
+    points = jnp.asarray(data)
+    try:
+        shape = jax.eval_shape(score_of, points[0]).shape
+    except Exception as error:
+        raise ValueError(
+            f"model: the exact score of {model} fails on observations of {data.shape[1]} columns ({str(error).splitlines()[0]}). "
+            "Check its shapes against the data."
+        ) from error
+    if shape != data.shape[1:]:
+        raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
+    score = np.asarray(_scores(model, points))
     finite = np.isfinite(score).all(1)
     if not finite.all():
         raise ValueError(
