@@ -97,7 +97,11 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, x, start, key, plan:
     def draw(state, inputs):
         step_key, number = inputs
         idle = Info(jnp.zeros(()), jnp.zeros((), bool))
-        state, info = jax.lax.cond(number >= skipped, lambda: sampler.step(step_key, state, model, x), lambda: (state, idle))
+        state, info = (
+            jax.lax.cond(number >= skipped, lambda: sampler.step(step_key, state, model, x), lambda: (state, idle))
+            if skipped
+            else sampler.step(step_key, state, model, x)
+        )
         seen = when(number >= warm_batches * plan.batch_draws, lambda: observe(sampler.position(state)))
         return state, (*seen, info)
 
