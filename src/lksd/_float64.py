@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import jax
+import numpy as np
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -37,3 +38,8 @@ def float64_values(function: Callable[Params, Result]) -> Callable[Params, Resul
         return (function if traced else inner)(*args, **kwargs)
 
     return wrapper
+
+
+def as_float64(value) -> np.ndarray:
+    """The converter of parameters that are numbers or arrays."""
+    return np.asarray(value, dtype=np.float64)

@@ -188,7 +188,8 @@ def test_chains_begin_where_they_are_told():
 
 
 def test_to_arviz():
-    arviz = pytest.importorskip("arviz")
+    import arviz  # a development dependency; slow to load
+
     found = sampled(draws=40, control_variates="none")
     data = found.to_arviz()
     assert dict(data.posterior.sizes) == {"chain": 2, "draw": 10, "observation": 20, "coordinate": 6}

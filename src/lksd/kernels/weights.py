@@ -7,11 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._bump import log_ball_bump, log_smooth_step
-from .._float64 import float64_values
-
-
-def as_float64(value) -> np.ndarray:
-    return np.asarray(value, dtype=np.float64)
+from .._float64 import as_float64, float64_values
 
 
 class Polynomial(eqx.Module):

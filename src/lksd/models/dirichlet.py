@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 
+from .._float64 import as_float64
 from .._validation import check_finite
 from .base import LatentVariableModel
-from .gaussian import LOG_2PI, as_float64
+from .gaussian import LOG_2PI
 
 ENUMERATED = 8  # training points up to which all partitions are summed (4,140 of them)
 SWEEPS = 200  # before a partition counts as a draw from its posterior

@@ -9,14 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._float64 import as_float64
 from .._validation import check_finite
 from .base import LatentVariableModel
 
 LOG_2PI = np.log(2 * np.pi)
-
-
-def as_float64(value) -> np.ndarray:
-    return np.asarray(value, dtype=np.float64)
 
 
 class LinearGaussian(LatentVariableModel):

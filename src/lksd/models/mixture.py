@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+from .._float64 import as_float64
 from .base import LatentVariableModel
-from .gaussian import as_float64
 
 
 class GaussianMixture(LatentVariableModel):

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+from .._float64 import as_float64
 from .base import LatentVariableModel
-from .gaussian import as_float64
 
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)  # as fields; integers, booleans and strings are static
 CANDIDATES = 16  # draws among which the index moves in one step

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._bump import log_ball_bump
+from .._float64 import as_float64
 from .base import LatentVariableModel
-from .gaussian import as_float64, check_shapes
+from .gaussian import check_shapes
 
 PROPOSALS = 300  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
 INSIDE = 0.99

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..models import LatentVariableModel
+from ..samplers.base import split_latent
 from .batches import Run
 from .chains import Plan, own_start
 
@@ -41,7 +43,7 @@ def latent_shapes(model: LatentVariableModel, x):
 
 def kinds(z) -> set[str]:
     """What the latent holds: "real", on which gradients exist, "integer", or both."""
-    return {"real" if jnp.issubdtype(leaf.dtype, jnp.floating) else "integer" for leaf in jax.tree.leaves(z)}
+    return {name for name, part in zip(("real", "integer"), split_latent(z), strict=True) if jax.tree.leaves(part)}
 
 
 def check_shapes(model: LatentVariableModel, x, start) -> None:
@@ -51,15 +53,19 @@ def check_shapes(model: LatentVariableModel, x, start) -> None:
         "log_likelihood": lambda one, u: model.log_likelihood(one, model.constrain(u)),
     }
     for name, function in densities.items():
-        try:
-            shape = jax.eval_shape(function, x[0], start).shape
-        except Exception as error:
-            raise ValueError(
-                f"model: {name} of {model} fails on observations of {x.shape[1]} columns ({str(error).splitlines()[0]}). "
-                "Check its shapes against the data."
-            ) from error
-        if shape != ():
+        if (shape := shape_of(f"{name} of {model}", function, x[0], start)) != ():
             raise ValueError(f"model: expected {name} of {model} to return one number; got shape {shape}. Sum over its terms.")
+
+
+def shape_of(name: str, function: Callable, one, *rest) -> tuple[int, ...]:
+    """The shape of what a model's function returns at one observation; whatever the user's code raises is named."""
+    try:
+        return jax.eval_shape(function, one, *rest).shape
+    except Exception as error:
+        raise ValueError(
+            f"model: {name} fails on observations of {len(one)} columns ({str(error).splitlines()[0]}). "
+            "Check its shapes against the data."
+        ) from error
 
 
 def check_run(run: Run, plan: Plan, index: np.ndarray) -> None:

@@ -15,6 +15,7 @@ from .._validation import LksdWarning, check_choice, check_count, check_reals, c
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
 from ..samplers import HMC, Exact, Exchange, Gibbs, Sampler, Start, WithinGibbs
+from ..samplers.base import split_latent
 from .batches import run
 from .chains import Plan, begins_twice
 from .checks import check_model, check_run, check_shapes, kinds, latent_shapes
@@ -91,8 +92,9 @@ def estimate_scores(
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
     model, batch_size = float64_leaves(model), None if batch_size is None else check_length("batch_size", batch_size, 1)
+    own_notes = (model.note,) if hasattr(model, "note") else ()
     if exact is not False and (score := exact_score(model)) is not None:
-        return exact_scores(model, score, data, ids, seed)
+        return exact_scores(model, score, data, ids, seed, own_notes)
     if exact:
         raise ValueError(f"exact: {model} has neither log_marginal(x) nor marginal_score(x). Leave exact=None to estimate it.")
     points, keys = jnp.asarray(data), observation_keys(seed, ids)
@@ -109,7 +111,6 @@ def estimate_scores(
         if plan.control:
             notes = (*notes, "control variates did not reduce the error, so the plain means are used.")
         averages, plan = plain, plan._replace(control=False)
-    notes = (*notes, model.note) if hasattr(model, "note") else notes
     warn_of_poor_mixing(found.rhat, plan, ids)
     means = "control variates" if plan.control else "plain means"
     return ScoreEstimate(
@@ -124,7 +125,7 @@ def estimate_scores(
         divergences=found.divergences.sum(1),
         batch_means=averages.batch_means,
         two_starts=initial is None and plan.chains > 1 and begins_twice(model, z),
-        notes=notes,
+        notes=(*notes, *own_notes),
     )
 
 
@@ -192,7 +193,7 @@ def wants_control(control_variates: str, model, z) -> bool:
 
 
 def real_size(z) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(z) if jnp.issubdtype(leaf.dtype, jnp.floating))
+    return sum(leaf.size for leaf in jax.tree.leaves(split_latent(z)[0]))
 
 
 def make_plan(warmup, draws, chains, control: bool, width: int) -> tuple[Plan, tuple[str, ...]]:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .checks import shape_of
 from .result import ScoreEstimate
 
 BATCH = 64
@@ -30,16 +31,9 @@ def _scores(model, points):
     return jax.lax.map(function, points, batch_size=BATCH)
 
 
-def exact_scores(model, score_of: Callable, data: np.ndarray, ids: np.ndarray, seed: int) -> ScoreEstimate:
+def exact_scores(model, score_of: Callable, data: np.ndarray, ids: np.ndarray, seed: int, notes: tuple[str, ...]) -> ScoreEstimate:
     points = jnp.asarray(data)
-    try:
-        shape = jax.eval_shape(score_of, points[0]).shape
-    except Exception as error:
-        raise ValueError(
-            f"model: the exact score of {model} fails on observations of {data.shape[1]} columns ({str(error).splitlines()[0]}). "
-            "Check its shapes against the data."
-        ) from error
-    if shape != data.shape[1:]:
+    if (shape := shape_of(f"the exact score of {model}", score_of, points[0])) != data.shape[1:]:
         raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
     score = np.asarray(_scores(model, points))
     finite = np.isfinite(score).all(1)
@@ -59,5 +53,5 @@ def exact_scores(model, score_of: Callable, data: np.ndarray, ids: np.ndarray, s
         acceptance=unknown,
         divergences=np.zeros(len(ids), dtype=np.int64),
         batch_means=np.zeros((len(ids), 0, 0, data.shape[1])),
-        notes=(model.note,) if hasattr(model, "note") else (),
+        notes=notes,
     )
