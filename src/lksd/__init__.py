@@ -16,7 +16,7 @@ from .inference import (
     load_result,
     relative_mmd,
 )
-from .scores import ScoreEstimate, estimate_scores, load_scores
+from .scores import ScoreEstimate, discrete_operators, estimate_scores, load_scores
 
 __version__ = version("lksd")
 
@@ -29,6 +29,7 @@ __all__ = [
     "ScoreEstimate",
     "compare",
     "compare_scores",
+    "discrete_operators",
     "estimate_scores",
     "goodness_of_fit",
     "goodness_of_fit_scores",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._validation import check_integers, to_numpy
+from scipy.sparse import csr_array
+
+from ._validation import check_integers, check_range, to_numpy
 
 PADDING = -1
 
@@ -66,6 +68,42 @@ def from_counts(counts) -> np.ndarray:
             raise ValueError(f"x: expected non-negative integer counts; document {index} has others. Do not rescale the counts.")
         documents.append(np.repeat(matrix.indices[a:b], numbers.astype(np.int64)))
     return pad(documents)
+
+
+def read_documents(x, n_values: int, counts: bool | None = None, any_length: bool = True) -> np.ndarray:
+    """Observations of a model with ``n_values`` values as (n, D) int32 tokens, -1 where there is none.
+
+    ``counts`` says whether a dense array holds word counts (True) or token ids (False); None takes ids where they are plausible.
+    """
+    if counts and not is_sparse(x):
+        dense = check_integers("x", x)
+        if (dense < 0).any():
+            where = tuple(int(i) for i in np.argwhere(dense < 0)[0])
+            raise ValueError(f"x: expected counts of at least 0; got {dense[where]} at index {where}. Check the counts.")
+        x = csr_array(dense)
+    if is_sparse(x):
+        if counts is False:
+            raise ValueError("counts: a sparse matrix is read as word counts; got counts=False. Give token ids as a dense array.")
+        if x.shape[1] != n_values:
+            raise ValueError(f"x: expected counts of {n_values} words, one column each; got {x.shape[1]} columns. Check the vocabulary.")
+    tokens = as_tokens(x)
+    if counts is None and isinstance(x, np.ndarray) and looks_like_counts(tokens, n_values):
+        raise ValueError(
+            f"x: an array with one column for each of the {n_values} values could hold token ids or word counts, and looks like "
+            "counts. Say counts=True, or counts=False for ids."
+        )
+    check_range("x", tokens, n_values)
+    if not any_length and (tokens < 0).any():
+        raise ValueError("x: expected observations of one length; these differ, and the model does not declare any_length. Cut them.")
+    return tokens
+
+
+def looks_like_counts(tokens: np.ndarray, n_values: int) -> bool:
+    """As many columns as values, and mostly zeros, the same total in every row, or entries that are no ids."""
+    if tokens.shape[1] != n_values:
+        return False
+    totals = tokens.sum(1)
+    return bool((tokens == 0).mean() > 0.5 or (totals == totals[0]).all() or (tokens >= n_values).any())
 
 
 def as_tokens(x, mask=None) -> np.ndarray:

@@ -5,9 +5,11 @@ from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
 from .mixture import GaussianMixture
 from .predictive import PosteriorPredictive
+from .topics import LDA
 from .truncated import TruncatedPPCA
 
 __all__ = [
+    "LDA",
     "PPCA",
     "DirichletProcessMixture",
     "FactorAnalysis",

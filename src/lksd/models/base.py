@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from inspect import signature
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,6 +30,12 @@ class LatentVariableModel(eqx.Module):
     gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
     leaves the posterior invariant, for latents (or parts of them) that are integers.
 
+    A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
+    p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
+    values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out
+    given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and ``any_length = True``
+    where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
+
     Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
     that models of one shape share one compilation.
 
@@ -53,6 +60,8 @@ class LatentVariableModel(eqx.Module):
 
     normalised: ClassVar[bool] = True
     complete: ClassVar[bool] = True  # whether the densities have every term that depends on the parameters
+    exchangeable: ClassVar[bool] = False
+    any_length: ClassVar[bool] = False
 
     @abstractmethod
     def log_prior(self, z):
@@ -85,6 +94,37 @@ class LatentVariableModel(eqx.Module):
 
     def __str__(self) -> str:
         return type(self).__name__
+
+
+class OfLength(LatentVariableModel):
+    """A model of observations of any length, of which one length is simulated."""
+
+    model: Any
+    length: int = eqx.field(static=True)
+
+    def log_prior(self, z):
+        return self.model.log_prior(z)
+
+    def log_likelihood(self, x, z):
+        return self.model.log_likelihood(x, z)
+
+    def constrain(self, u):
+        return self.model.constrain(u)
+
+    def unconstrain(self, z):
+        return self.model.unconstrain(z)
+
+    def log_jacobian(self, u):
+        return self.model.log_jacobian(u)
+
+    def sample(self, key):
+        return self.model.sample(key, self.length)
+
+
+def of_length(model: Any, length: int) -> Any:
+    """The model with ``sample(key)``, where its own takes a length too."""
+    takes = hasattr(model, "sample") and "length" in signature(model.sample).parameters
+    return OfLength(model, length) if takes else model
 
 
 def float64_leaves(tree):

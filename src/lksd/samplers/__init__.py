@@ -6,7 +6,7 @@ from .exchange import Exchange
 from .gibbs import Gibbs, WithinGibbs
 from .gradient import HMC, MALA, NUTS
 from .random_walk import RandomWalk
-from .start import BoxStart, NormalStart, Start
+from .start import BoxStart, NormalStart, Start, UniformStart
 
 __all__ = [
     "HMC",
@@ -21,5 +21,6 @@ __all__ = [
     "RandomWalk",
     "Sampler",
     "Start",
+    "UniformStart",
     "WithinGibbs",
 ]

@@ -23,7 +23,7 @@ class Sampler(eqx.Module):
     """A Markov chain that leaves the posterior of z given one x invariant."""
 
     @abstractmethod
-    def tuned(self, model: LatentVariableModel, key) -> Sampler:
+    def tuned(self, model: LatentVariableModel, key, length: int) -> Sampler:
         """The sampler with everything fixed, tuned on data simulated from the model and never on the test data."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from .base import Info, Sampler
 class Exact(Sampler):
     """Independent draws by the model's ``sample_posterior``."""
 
-    def tuned(self, model: LatentVariableModel, key) -> Exact:
+    def tuned(self, model: LatentVariableModel, key, length: int) -> Exact:
         if not hasattr(model, "sample_posterior"):
             raise ValueError(f"sampler: {model} has no sample_posterior, so exact draws are not to be had. Use HMC() or NUTS().")
         return self

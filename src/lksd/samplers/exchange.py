@@ -39,8 +39,8 @@ class Exchange(Sampler):
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
 
-    def tuned(self, model, key) -> Exchange:
-        return tune(self, model, key, target=0.4, largest=2.0)
+    def tuned(self, model, key, length) -> Exchange:
+        return tune(self, model, key, length, target=0.4, largest=2.0)
 
     def init(self, model, x, z):
         return State(z, *jax.value_and_grad(log_posterior(model, x))(z))

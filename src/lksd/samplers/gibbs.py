@@ -14,7 +14,7 @@ from .gradient import HMC
 class Gibbs(Sampler):
     """The model's ``gibbs(key, x, z)``, one sweep a step."""
 
-    def tuned(self, model: LatentVariableModel, key) -> Gibbs:
+    def tuned(self, model: LatentVariableModel, key, length: int) -> Gibbs:
         check_gibbs(model)
         return self
 
@@ -34,9 +34,9 @@ class WithinGibbs(Sampler):
 
     reals: Sampler = eqx.field(default_factory=HMC)
 
-    def tuned(self, model: LatentVariableModel, key) -> WithinGibbs:
+    def tuned(self, model: LatentVariableModel, key, length: int) -> WithinGibbs:
         check_gibbs(model)
-        return WithinGibbs(self.reals.tuned(model, key))
+        return WithinGibbs(self.reals.tuned(model, key, length))
 
     def init(self, model, x, z):
         return z

@@ -38,8 +38,8 @@ class HMC(Sampler):
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
 
-    def tuned(self, model, key) -> HMC:
-        return tune(self, model, key, target=0.8, largest=1.0)  # two steps a trajectory at least
+    def tuned(self, model, key, length) -> HMC:
+        return tune(self, model, key, length, target=0.8, largest=1.0)  # two steps a trajectory at least
 
     def init(self, model, x, z):
         from blackjax.mcmc import hmc
@@ -65,8 +65,8 @@ class NUTS(Sampler):
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
 
-    def tuned(self, model, key) -> NUTS:
-        steps = tune(HMC(self.step_size, self.inverse_mass_matrix), model, key, target=0.8, largest=1.0)
+    def tuned(self, model, key, length) -> NUTS:
+        steps = tune(HMC(self.step_size, self.inverse_mass_matrix), model, key, length, target=0.8, largest=1.0)
         return NUTS(steps.step_size, steps.inverse_mass_matrix)
 
     def init(self, model, x, z):
@@ -89,8 +89,8 @@ class MALA(Sampler):
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
 
-    def tuned(self, model, key) -> MALA:
-        return tune(self, model, key, target=0.574)
+    def tuned(self, model, key, length) -> MALA:
+        return tune(self, model, key, length, target=0.574)
 
     def init(self, model, x, z):
         from blackjax.mcmc import mala

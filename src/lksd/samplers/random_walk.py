@@ -19,8 +19,8 @@ class RandomWalk(Sampler):
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
 
-    def tuned(self, model, key) -> RandomWalk:
-        return tune(self, model, key, target=0.3)
+    def tuned(self, model, key, length) -> RandomWalk:
+        return tune(self, model, key, length, target=0.3)
 
     def init(self, model, x, z):
         from blackjax.mcmc import random_walk

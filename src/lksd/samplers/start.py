@@ -17,7 +17,7 @@ class Start(eqx.Module):
     """A law of the unconstrained latent u at the beginning of a chain."""
 
     @abstractmethod
-    def __call__(self, key, u):
+    def __call__(self, key, u, model):
         """A point of the same structure as ``u``."""
 
 
@@ -27,7 +27,7 @@ class NormalStart(Start):
     mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
     scale: np.ndarray = eqx.field(default=1.0, converter=as_float64)
 
-    def __call__(self, key, u):
+    def __call__(self, key, u, model):
         flat, restore = ravel_pytree(u)
         return restore(jnp.broadcast_to(self.mean, flat.shape) + self.scale * jax.random.normal(key, flat.shape, flat.dtype))
 
@@ -42,6 +42,14 @@ class BoxStart(Start):
         if not (self.low < self.high).all():
             raise ValueError(f"BoxStart: expected low < high; got {self.low} and {self.high}. Give the box's two ends.")
 
-    def __call__(self, key, u):
+    def __call__(self, key, u, model):
         flat, restore = ravel_pytree(u)
         return restore(self.low + (self.high - self.low) * jax.random.uniform(key, flat.shape, flat.dtype))
+
+
+class UniformStart(Start):
+    """Every discrete latent uniform over its values, as many as the model's ``n_latent_values`` says; -1 stays."""
+
+    def __call__(self, key, u, model):
+        drawn = jax.random.randint(key, u.shape, 0, model.n_latent_values, u.dtype)
+        return jnp.where(u >= 0, drawn, u)

@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from .._compile import compiled
 from ..models import LatentVariableModel
-from ..models.base import float64_leaves
+from ..models.base import float64_leaves, of_length
 from .base import Sampler, given_integers, log_posterior
 
 PAIRS = 400
@@ -27,7 +27,7 @@ GRID = np.geomspace(1.0, 1.0e-5, 61)  # step sizes as parts of the largest
 RIDGE = 1e-6
 
 
-def tune(sampler, model: LatentVariableModel, key, target: float, largest: float = 3.0):
+def tune(sampler, model: LatentVariableModel, key, length: int, target: float, largest: float = 3.0):
     """``sampler`` with the fields that are None filled in, its step size at most ``largest``."""
     metric = getattr(sampler, "inverse_mass_matrix", 0.0)
     if sampler.step_size is not None and metric is not None:
@@ -37,7 +37,7 @@ def tune(sampler, model: LatentVariableModel, key, target: float, largest: float
             f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} can be tuned; {model} has none. "
             "Add it, or give step_size and inverse_mass_matrix."
         )
-    arguments = (float64_leaves(sampler), model, key, target, largest)
+    arguments = (float64_leaves(sampler), of_length(model, length), key, target, largest)
     return compiled(fill, *arguments)(*arguments)
 
 

@@ -15,11 +15,13 @@ from .._compile import compiled
 from .._float64 import float64
 from .._progress import track
 from .chains import Plan, run_batch
+from .conditional import Point
 from .control import Averages, average, fitted
 from .diagnostics import worst_rhat_and_ess
 
 LANES = 16  # observations of a batch come in this multiple, so that its size does not change the digits
 LARGEST_BATCH = 4_096  # on accelerators; on a processor the smallest batch stays in its cache and is the fastest
+LARGEST_DISCRETE_BATCH = 256  # on a processor: a Gibbs step on one observation is too little work for a program
 
 
 class Run(NamedTuple):
@@ -35,16 +37,14 @@ class Run(NamedTuple):
     finite: Bool[np.ndarray, " n"]
 
 
-def run(model, sampler, initial, points, keys, plan: Plan, batch_size: int | None) -> Run:
+def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: int | None) -> Run:
     """All observations, in batches of one size; each is reduced to what is kept as it ends."""
-    n, workers = len(points), os.cpu_count() or 1
-    if batch_size is None:
-        batch_size = LANES if jax.default_backend() == "cpu" else min(n, LARGEST_BATCH)
-    size = -(-batch_size // LANES) * LANES
+    n, workers = len(points.x), os.cpu_count() or 1
+    size = -(-(batch_size or usual_batch(points, workers)) // LANES) * LANES
 
     def batch(start):
         rows = jnp.minimum(start + jnp.arange(size), n - 1)
-        return (model, sampler, initial, points[rows], keys[rows])
+        return (model, sampler, initial, jax.tree.map(lambda leaf: leaf[rows], points), keys[rows])
 
     with track("chains", n) as advance, ThreadPoolExecutor(workers) as pool:
         program = compiled(run_batch, *batch(0), plan)
@@ -57,6 +57,13 @@ def run(model, sampler, initial, points, keys, plan: Plan, batch_size: int | Non
 
         parts = list(pool.map(one, range(0, n, size)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def usual_batch(points: Point, workers: int) -> int:
+    n = len(points.x)
+    if jax.default_backend() != "cpu":
+        return min(n, LARGEST_BATCH)
+    return LANES if points.values is None else min(-(-n // workers), LARGEST_DISCRETE_BATCH)
 
 
 def keep(reduced: Any, plan: Plan) -> Run:

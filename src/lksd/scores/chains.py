@@ -15,8 +15,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from ..models import LatentVariableModel
-from ..samplers import Info, Sampler, Start
+from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import given_integers, log_posterior, split_latent
+from .conditional import Point, conditional_score, model_at
 
 
 class Plan(NamedTuple):
@@ -27,6 +28,7 @@ class Plan(NamedTuple):
     batches: int
     batch_draws: int
     control: bool  # whether to accumulate the moments of the control variate
+    averaged: bool = False  # whether ratios are averaged over part of the latent, where the model can do that
 
 
 class Reduced(NamedTuple):
@@ -45,33 +47,39 @@ class Reduced(NamedTuple):
 
 
 def run_batch(
-    model: LatentVariableModel, sampler: Sampler, initial: Start | None, x: Float[Array, "n D"], keys, plan: Plan
+    model: LatentVariableModel, sampler: Sampler, initial: Start | None, points: Point, keys, plan: Plan
 ) -> Reduced:
     """All chains of all observations of a batch."""
 
-    def observation(one, key):
+    def observation(point, key):
+        here = model_at(model, point)
+
         def chain(key, number):
             key_start, key_steps = jax.random.split(key)
-            return run_chain(model, sampler, one, begin(model, initial, key_start, one, number), key_steps, plan)
+            return run_chain(here, sampler, point, begin(model, initial, key_start, point.x, number), key_steps, plan)
 
         return jax.vmap(chain)(jax.random.split(key, plan.chains), jnp.arange(plan.chains))
 
-    return jax.vmap(observation)(x, keys)
+    return jax.vmap(observation)(points, keys)
 
 
 def begin(model: LatentVariableModel, initial: Start | None, key, x, number):
     """The unconstrained point where a chain begins.
 
     From draws of the prior every second chain begins elsewhere: at one draw plus half the absolute value of
-    another, so that a difference between the two kinds of chains shows what is left of their beginnings.
+    another, or uniformly where the latent is discrete, so that a difference between the two kinds of chains shows what
+    is left of their beginnings.
     """
     key_initial, key_own = jax.random.split(key)
     pair = jax.vmap(lambda k: own_start(model, k, x))(jax.random.split(key_own))
     one, other = jax.tree.map(lambda leaf: leaf[0], pair), jax.tree.map(lambda leaf: leaf[1], pair)
     if initial is not None:
-        return initial(key_initial, one)
+        return initial(key_initial, one, model)
     if not begins_twice(model, one):
         return one
+    if hasattr(model, "n_latent_values"):
+        uniform = UniformStart()(key_initial, one, model)
+        return jax.tree.map(lambda a, b: jnp.where(number % 2 == 0, a, b), one, uniform)
     reals, integers = split_latent(one)
     moved = jax.tree.map(lambda a, b: a + (number % 2) * jnp.abs(b) / 2, reals, split_latent(other)[0])
     inside = jnp.isfinite(log_posterior(model, x)(eqx.combine(moved, integers)))
@@ -79,8 +87,8 @@ def begin(model: LatentVariableModel, initial: Start | None, key, x, number):
 
 
 def begins_twice(model: Any, u) -> bool:
-    """Whether chains begin at two kinds of points: where the model does not say, and the latent has reals."""
-    return not hasattr(model, "initial") and bool(jax.tree.leaves(split_latent(u)[0]))
+    """Whether chains begin at two kinds of points: uniformly too for a discrete latent, or where the model does not say."""
+    return hasattr(model, "n_latent_values") or (not hasattr(model, "initial") and bool(jax.tree.leaves(split_latent(u)[0])))
 
 
 def own_start(model: Any, key, x):
@@ -88,9 +96,9 @@ def own_start(model: Any, key, x):
     return model.unconstrain(model.initial(key, x) if hasattr(model, "initial") else model.sample(key)[0])
 
 
-def run_chain(model: LatentVariableModel, sampler: Sampler, x, start, key, plan: Plan) -> Reduced:
+def run_chain(model: LatentVariableModel, sampler: Sampler, point: Point, start, key, plan: Plan) -> Reduced:
     """Warm-up and draws are batches of one loop, so that a step is compiled once."""
-
+    x = point.x
     warm_batches = -(-plan.warmup // plan.batch_draws)
     skipped = warm_batches * plan.batch_draws - plan.warmup  # steps of the first batch that are not taken
 
@@ -107,7 +115,7 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, x, start, key, plan:
 
     def observe(u):
         z = model.constrain(u)
-        log_likelihood, score = jax.value_and_grad(model.log_likelihood)(x, z)
+        log_likelihood, score = conditional_score(model, point, z, plan.averaged)
         g = control_variate(model, x, u) if plan.control else jnp.zeros(0)
         return score, g, jnp.stack([log_likelihood + model.log_prior(z), jnp.linalg.norm(score)])
 
@@ -122,14 +130,14 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, x, start, key, plan:
         reduced = (scores.mean(0), controls.mean(0), traces, info.acceptance.mean(), info.divergent.sum())
         return (state, origin, moments, cross), reduced
 
+    z = model.constrain(start)
+    log_likelihood, score = conditional_score(model, point, z, plan.averaged)
     width = control_variate(model, x, start).size if plan.control else 0
-    nothing = (sampler.init(model, x, start), jnp.zeros_like(x), jnp.zeros((width, width)), jnp.zeros((width, x.shape[0])))
+    nothing = (sampler.init(model, x, start), jnp.zeros_like(score), jnp.zeros((width, width)), jnp.zeros((width, score.size)))
     count = warm_batches + plan.batches
     keys = jax.random.split(key, (count, plan.batch_draws))
     (_, origin, moments, cross), reduced = jax.lax.scan(batch, nothing, (keys, jnp.arange(count)))
     scores, controls, traces, acceptance, divergences = (part[warm_batches:] for part in reduced)
-    z = model.constrain(start)
-    log_likelihood, score = jax.value_and_grad(model.log_likelihood)(x, z)
     return Reduced(
         scores=scores,
         controls=controls,

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from ..models import LatentVariableModel
+from ..models.base import of_length
 from ..samplers.base import split_latent
 from .batches import Run
 from .chains import Plan, own_start
@@ -32,13 +33,28 @@ def check_model(model) -> None:
 def latent_shapes(model: LatentVariableModel, x):
     """The unconstrained latent of one observation as shapes and types."""
     if hasattr(model, "sample"):
-        pair = jax.eval_shape(model.sample, jax.random.key(0))
+        pair = jax.eval_shape(of_length(model, x.shape[1]).sample, jax.random.key(0))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or getattr(pair[1], "shape", None) != x.shape[1:]:
             raise ValueError(
                 f"model: expected sample(key) of {model} to return (z, x) with x of shape {x.shape[1:]}, as the data; "
                 f"got shapes {[getattr(part, 'shape', None) for part in pair]}. Check the order and the number of columns."
             )
     return jax.eval_shape(lambda key, one: own_start(model, key, one), jax.random.key(0), x[0])
+
+
+def check_possible(model, x: np.ndarray) -> None:
+    """Every word of every document can come from the model, where it can say so."""
+    if not hasattr(model, "impossible"):
+        return
+    where = np.argwhere(model.impossible(x))
+    if len(where):
+        document, position = (int(i) for i in where[0])
+        word, vocabulary = int(x[document, position]), getattr(model, "vocabulary", None)
+        name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
+        raise ValueError(
+            f"x: word {word}{name} in document {document} has probability zero under {model}, and so has the document "
+            f"({len(set(where[:, 0].tolist()))} such documents). Smooth the topics, or remove the word."
+        )
 
 
 def kinds(z) -> set[str]:
@@ -68,13 +84,13 @@ def shape_of(name: str, function: Callable, one, *rest) -> tuple[int, ...]:
         ) from error
 
 
-def check_run(run: Run, plan: Plan, index: np.ndarray) -> None:
-    """Every chain began where the density is positive, stayed finite, and moved."""
-    finite_start = np.isfinite(run.start).all(1)  # (n, 3)
+def check_run(run: Run, plan: Plan, index: np.ndarray, anywhere: bool) -> None:
+    """Every chain stayed finite, moved, and, where it may not begin ``anywhere``, began where the density is positive."""
+    finite_start = np.isfinite(run.start).all(1) | anywhere  # (n, 3)
     problems = {
         "log_prior is not finite at the initial point": ~finite_start[:, 0],
         "log_likelihood is not finite at the initial point": ~finite_start[:, 1],
-        "the gradient of log_likelihood in x is not finite at the initial point": ~finite_start[:, 2],
+        "the score of x given z is not finite at the initial point": ~finite_start[:, 2],
         "the chain left the finite numbers": ~run.finite,
     }
     for problem, found in problems.items():

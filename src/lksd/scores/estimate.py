@@ -8,18 +8,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._documents import is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted
 from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
-from ..samplers import HMC, Exact, Exchange, Gibbs, Sampler, Start, WithinGibbs
+from ..samplers import HMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
-from .batches import run
+from ..stein import Barker, DiscreteOperator, SteinOperator
+from .batches import Run, run
 from .chains import Plan, begins_twice
-from .checks import check_model, check_run, check_shapes, kinds, latent_shapes
-from .exact import exact_score, exact_scores
+from .checks import check_model, check_possible, check_run, check_shapes, kinds, latent_shapes
+from .conditional import Point, model_at
+from .control import Averages
+from .exact import exact_estimate, exact_parts
+from .operators import is_discrete, operators_for
+from .ratios import by_modified_posterior, score_averages, targets
 from .result import ScoreEstimate
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
@@ -35,6 +41,7 @@ def estimate_scores(
     model: LatentVariableModel,
     x,
     *,
+    operator=None,
     sampler: Sampler | None = None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -42,6 +49,7 @@ def estimate_scores(
     exact: bool | None = None,
     control_variates: str = "auto",
     initial: Start | None = None,
+    counts: bool | None = None,
     index=None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -52,7 +60,10 @@ def estimate_scores(
     Parameters
     ----------
     model : LatentVariableModel
-    x : (n, D) array
+    x : (n, D) array; for discrete models also token-id lists or word counts
+    operator : name, operator or tuple of them, optional
+        For discrete models, see ``discrete_operators``; default: "difference" and "barker". Scores of two models can be
+        compared only if they belong to the same operators.
     sampler : Sampler, optional
         Default: HMC; the exchange algorithm where the likelihood's normaliser is unknown; the model's Gibbs sweep
         or exact posterior draws where the latent is discrete.
@@ -65,10 +76,14 @@ def estimate_scores(
     exact : bool, optional
         None uses the model's exact marginal score if it has one; True demands it, False forbids it.
     control_variates : "auto" or "none"
-        "auto" regresses the conditional scores on grad_z log p(x, z) where that helps.
+        "auto" regresses the conditional scores on grad_z log p(x, z) where that helps, and averages ratios over part of a
+        discrete latent (Rao-Blackwell) where the model can. "none" gives the paper's estimators: plain means, and for Barker the
+        modified posterior of each neighbour (Appendix B.2).
     initial : Start, optional
         Where chains begin, such as ``lksd.samplers.NormalStart(mean)``. Default: the first at a draw from the prior (or
         the model's ``initial``), every second one elsewhere, so that what is left of the beginning shows.
+    counts : bool, optional
+        Whether a dense ``x`` holds word counts instead of token ids.
     index : (n,) integers, optional
         An id for each observation, which decides its chain's randomness (default 0 .. n-1).
     batch_size : int, optional
@@ -88,45 +103,105 @@ def estimate_scores(
     """
     check_model(model)
     check_choice("control_variates", control_variates, CONTROL_VARIATES)
-    data = check_reals("x", x)
+    operators, discrete = operators_for(operator, (model,)), is_discrete(model)
+    several = discrete and (operator is None or isinstance(operator, (tuple, list)))
+    data = read(model, operators, x, counts)
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
-    model, batch_size = float64_leaves(model), None if batch_size is None else check_length("batch_size", batch_size, 1)
+    batch_size = None if batch_size is None else check_length("batch_size", batch_size, 1)
+    if discrete:
+        check_possible(model, data)
+    model = float64_leaves(model)
+    common = {"index": ids, "seed": seed, "operator": operators if several else operators[0]}
     own_notes = (model.note,) if hasattr(model, "note") else ()
-    if exact is not False and (score := exact_score(model)) is not None:
-        return exact_scores(model, score, data, ids, seed, own_notes)
+    wanted = targets(operators, data) if discrete else None
+    if exact is not False and (found := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
+        return exact_estimate(found, several, notes=own_notes, **common)
     if exact:
-        raise ValueError(f"exact: {model} has neither log_marginal(x) nor marginal_score(x). Leave exact=None to estimate it.")
-    points, keys = jnp.asarray(data), observation_keys(seed, ids)
-    z = latent_shapes(model, points)
-    check_shapes(model, points, z)
-    check_start(initial, z)
-    sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed))
+        raise ValueError(f"exact: {model} offers no exact marginal score. Leave exact=None to estimate it.")
+    points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
+    z = latent_shapes(model, points.x)
+    check_shapes(model, points.x, z)
+    check_start(initial, z, model)
+    sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
     plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
+    plan = plan._replace(averaged=discrete and control_variates == "auto")
+    run_options = (model, float64_leaves(sampler), float64_leaves(initial))
+    anywhere = isinstance(sampler, Gibbs)
+
+    def sampled(points: Point, keys) -> Run:
+        found = run(*run_options, points, keys, plan, batch_size)
+        check_run(found, plan, np.repeat(ids, len(keys) // len(ids)), anywhere)
+        return found
+
     with progress_wanted(progress):
-        found = run(model, float64_leaves(sampler), float64_leaves(initial), points, keys, plan, batch_size)
-    check_run(found, plan, ids)
-    plain, averages = found.plain, found.controlled
-    if averages is None or np.median(averages.mcse) > np.median(plain.mcse):
-        if plan.control:
-            notes = (*notes, "control variates did not reduce the error, so the plain means are used.")
-        averages, plan = plain, plan._replace(control=False)
+        keys = observation_keys(seed, ids)
+        found = sampled(points, keys)
+        averages, note = better_averages(found, plan)
+        if note:
+            notes, plan = (*notes, note), plan._replace(control=False)
+        parts = [averages]
+        if wanted is not None:
+            modified = control_variates == "none"
+            parts = [
+                by_modified_posterior(sampled, points, columns, keys)
+                if modified and isinstance(one, Barker)
+                else score_averages(one, averages.batch_means.reshape(*averages.batch_means.shape[:3], *wanted.values.shape[1:])[..., columns], data >= 0)
+                for one, columns in zip(operators, wanted.columns, strict=True)
+            ]
     warn_of_poor_mixing(found.rhat, plan, ids)
-    means = "control variates" if plan.control else "plain means"
     return ScoreEstimate(
-        score=averages.score,
-        mcse=averages.mcse,
-        index=ids,
-        seed=seed,
-        method=f"{sampler}, {plan.chains} chains of {plan.batches * plan.batch_draws} draws after {plan.warmup}, {means}",
+        score=as_one([part.score for part in parts], several),
+        mcse=as_one([part.mcse for part in parts], several),
+        batch_means=as_one([part.batch_means for part in parts], several),
+        method=f"{sampler}, {plan.chains} chains of {plan.batches * plan.batch_draws} draws after {plan.warmup}, "
+        + means_used(model, plan, points),
         rhat=found.rhat,
         ess=found.ess,
         acceptance=found.acceptance,
         divergences=found.divergences.sum(1),
-        batch_means=averages.batch_means,
         two_starts=initial is None and plan.chains > 1 and begins_twice(model, z),
         notes=(*notes, *own_notes),
+        **common,
     )
+
+
+def read(model, operators: tuple[SteinOperator, ...], x, counts: bool | None) -> np.ndarray:
+    """The observations checked, in the form that the model takes."""
+    if not is_discrete(model):
+        if counts is not None:
+            raise ValueError(f"counts: {model} describes real numbers, not words. Leave it out.")
+        return check_reals("x", x)
+    without_positions = is_sparse(x) or bool(counts)
+    if without_positions and any(one.witness != "shared" for one in operators if isinstance(one, DiscreteOperator)):
+        raise ValueError(
+            "x: expected token ids for an operator whose witnesses belong to positions; got word counts, which have none. "
+            'Use witness="shared".'
+        )
+    return read_documents(x, model.n_values, counts, model.any_length)
+
+
+def better_averages(found: Run, plan: Plan) -> tuple[Averages, str | None]:
+    """The averages with control variates where they reduce the error."""
+    if not plan.control or found.controlled is None:
+        return found.plain, None
+    if np.median(found.controlled.mcse) > np.median(found.plain.mcse):
+        return found.plain, "control variates did not reduce the error, so the plain means are used."
+    return found.controlled, None
+
+
+def means_used(model, plan: Plan, points: Point) -> str:
+    if plan.control:
+        return "control variates"
+    if plan.averaged:
+        first = jax.tree.map(lambda leaf: leaf[0], points)
+        if hasattr(jax.eval_shape(model_at, model, first), "averaged_ratios"):
+            return "Rao-Blackwellised"
+    return "plain means"
+
+
+def as_one(parts: list, several: bool):
+    return tuple(parts) if several else parts[0]
 
 
 def check_index(index, n: int) -> np.ndarray:
@@ -140,14 +215,17 @@ def check_index(index, n: int) -> np.ndarray:
     return ids
 
 
-def check_start(initial, z) -> None:
+def check_start(initial, z, model) -> None:
     if initial is not None and not isinstance(initial, Start):
         raise TypeError(f"initial: expected a start such as lksd.samplers.NormalStart(mean); got {initial!r}. Give an instance.")
-    if initial is not None:
+    if isinstance(initial, UniformStart):
+        if kinds(z) != {"integer"} or not hasattr(model, "n_latent_values"):
+            raise ValueError(f"initial: UniformStart() needs a discrete latent and n_latent_values; {model} has no such latent.")
+    elif initial is not None:
         if kinds(z) != {"real"}:
             raise ValueError("initial: expected a latent of reals; this one has integers. Give the model initial(key, x).")
         try:
-            jax.eval_shape(initial, jax.random.key(0), z)
+            jax.eval_shape(lambda key, u: initial(key, u, model), jax.random.key(0), z)
         except (ValueError, TypeError) as error:
             raise ValueError(f"initial: expected one number, or one for each of the {real_size(z)} latent coordinates.") from error
 
@@ -181,10 +259,11 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
 
 
 @float64
-def takes_gradients(model, x) -> bool:
+def takes_gradients(model, x, counts: bool | None = None) -> bool:
     """Whether NUTS and HMC can sample the model's posterior: a real latent and a normalised likelihood."""
+    data = read(model, (), x, counts)
     model = float64_leaves(model)
-    return model.normalised and kinds(latent_shapes(model, jnp.asarray(check_reals("x", x)))) == {"real"}
+    return model.normalised and kinds(latent_shapes(model, jnp.asarray(data))) == {"real"}
 
 
 def wants_control(control_variates: str, model, z) -> bool:

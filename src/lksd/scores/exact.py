@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..stein import SteinOperator
 from .checks import shape_of
+from .ratios import Targets, exact_ratios, has_exact_ratios, score_averages
 from .result import ScoreEstimate
 
 BATCH = 64
@@ -31,27 +33,53 @@ def _scores(model, points):
     return jax.lax.map(function, points, batch_size=BATCH)
 
 
-def exact_scores(model, score_of: Callable, data: np.ndarray, ids: np.ndarray, seed: int, notes: tuple[str, ...]) -> ScoreEstimate:
+def exact_parts(
+    model: Any,
+    data: np.ndarray,
+    operators: tuple[SteinOperator, ...],
+    wanted: Targets | None,
+    ids: np.ndarray,
+    demanded: bool | None,
+) -> list[np.ndarray] | None:
+    """The exact scores for each operator, or None where the model has none (or none that is cheap, unless demanded)."""
     points = jnp.asarray(data)
-    if (shape := shape_of(f"the exact score of {model}", score_of, points[0])) != data.shape[1:]:
-        raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
-    score = np.asarray(_scores(model, points))
-    finite = np.isfinite(score).all(1)
+    if wanted is not None:
+        if not has_exact_ratios(model, data.shape[1], demanded):
+            return None
+        ratios = np.asarray(exact_ratios(model, points, jnp.asarray(wanted.values)))
+        scores = [
+            score_averages(one, ratios[:, None, None][..., columns], data >= 0).score
+            for one, columns in zip(operators, wanted.columns, strict=True)
+        ]
+    else:
+        score_of = exact_score(model)
+        if score_of is None:
+            return None
+        if (shape := shape_of(f"the exact score of {model}", score_of, points[0])) != data.shape[1:]:
+            raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
+        scores = [np.asarray(_scores(model, points))]
+    finite = np.all([np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0)
     if not finite.all():
         raise ValueError(
             f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters."
         )
-    unknown = np.full(len(ids), np.nan)
+    return scores
+
+
+def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:
+    n = len(scores[0])
+    unknown = np.full(n, np.nan)
+    parts = {
+        "score": tuple(scores),
+        "mcse": tuple(np.zeros_like(score) for score in scores),
+        "batch_means": tuple(np.zeros((n, 0, 0, *score.shape[1:])) for score in scores),
+    }
     return ScoreEstimate(
-        score=score,
-        mcse=np.zeros_like(score),
-        index=ids,
-        seed=seed,
+        **(parts if several else {name: part[0] for name, part in parts.items()}),
         method="exact marginal score",
         rhat=unknown,
         ess=unknown,
         acceptance=unknown,
-        divergences=np.zeros(len(ids), dtype=np.int64),
-        batch_means=np.zeros((len(ids), 0, 0, data.shape[1])),
-        notes=notes,
+        divergences=np.zeros(n, dtype=np.int64),
+        **rest,
     )

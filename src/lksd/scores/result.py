@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-SCHEMA = 1
+from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
+
+SCHEMA = 2
+PARTS = ("score", "mcse", "batch_means")
+OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Difference, Barker, Gibbs)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,13 +22,15 @@ class ScoreEstimate:
 
     Attributes
     ----------
-    score, mcse : (n, D) arrays
-        The estimate and its Monte Carlo standard error.
+    operator : SteinOperator, or a tuple of them
+        What the scores belong to. With several, ``score``, ``mcse`` and ``batch_means`` are tuples too.
+    score, mcse : arrays
+        The estimate and its Monte Carlo standard error: (n, D), (n, D, 2) for Barker, (n, D, L) for Gibbs.
     rhat, ess : (n,) arrays
         Rank-normalised split R-hat and bulk effective sample size, the worst over the log density and the
         norm of the score; NaN where there are no chains.
     acceptance, divergences : (n,) arrays
-    batch_means : (n, C, B, D) array
+    batch_means : (n, C, B, ...) array
         Means over B consecutive batches of draws of C chains; their spread is the noise that the test sees. C = 0 for
         exact scores.
     two_starts : bool
@@ -31,8 +39,8 @@ class ScoreEstimate:
         How the scores were made.
     """
 
-    score: np.ndarray
-    mcse: np.ndarray
+    score: Any
+    mcse: Any
     index: np.ndarray
     seed: int
     method: str
@@ -40,13 +48,32 @@ class ScoreEstimate:
     ess: np.ndarray
     acceptance: np.ndarray
     divergences: np.ndarray
-    batch_means: np.ndarray
+    batch_means: Any
     two_starts: bool = False
     notes: tuple[str, ...] = ()
+    operator: Any = Langevin()  # noqa: RUF009  (immutable)
+
+    @property
+    def operators(self) -> tuple[SteinOperator, ...]:
+        return self.operator if isinstance(self.operator, tuple) else (self.operator,)
+
+    def part(self, name: str) -> tuple[np.ndarray, ...]:
+        """``score``, ``mcse`` or ``batch_means``, one for each operator."""
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,)
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator")}
+        for name in PARTS:
+            given |= {f"{name}_{number}": array for number, array in enumerate(self.part(name))}
+        settings = []
+        for number, one in enumerate(self.operators):
+            plain = {f.name: getattr(one, f.name) for f in fields(one) if f.name in ("n_values", "witness", "average")}
+            settings.append({"kind": type(one).__name__} | plain)
+            if getattr(one, "order", None) is not None:
+                given[f"order_{number}"] = one.order
+        given["operators"] = json.dumps({"several": isinstance(self.operator, tuple), "each": settings})
         with Path(path).open("wb") as file:
             np.savez(file, schema=SCHEMA, **given)
 
@@ -56,21 +83,26 @@ class ScoreEstimate:
             import arviz
         except ImportError as error:
             raise ImportError("to_arviz needs ArviZ, which is not installed. Run: pip install 'lksd[arviz]'") from error
-        if not self.batch_means.shape[1]:
+        means, errors = self.part("batch_means"), self.part("mcse")
+        if not means[0].shape[1]:
             raise ValueError("to_arviz: these scores are exact, so there are no chains to show. Estimate them with exact=False.")
-        draws = np.moveaxis(self.batch_means, 0, 2)  # (chain, batch, observation, coordinate)
+        names = ["score"] if len(means) == 1 else [f"score_{type(one).__name__.lower()}" for one in self.operators]
+        draws = {name: np.moveaxis(part, 0, 2) for name, part in zip(names, means, strict=True)}  # (chain, batch, observation, ...)
+        mcse = {name.replace("score", "mcse"): part for name, part in zip(names, errors, strict=True)}
         each = {"rhat": self.rhat, "ess": self.ess, "acceptance": self.acceptance, "divergences": self.divergences}
-        dims = {name: ["observation"] for name in each} | {name: ["observation", "coordinate"] for name in ("score", "mcse")}
+        dims = {name: ["observation"] for name in each}
+        for name, part in [*zip(names, errors, strict=True), *mcse.items()]:
+            dims[name] = ["observation", "coordinate", *(["value"] if part.ndim == 3 else [])]
         return arviz.from_dict(
-            posterior={"score": draws},
-            constant_data={"mcse": self.mcse} | each,
-            coords={"observation": self.index, "coordinate": np.arange(self.score.shape[1])},
+            posterior=draws,
+            constant_data=mcse | each,
+            coords={"observation": self.index, "coordinate": np.arange(errors[0].shape[1])},
             dims=dims,
             attrs={"method": self.method, "seed": self.seed},
         )
 
     def __str__(self) -> str:
-        n, dim = self.score.shape
+        n, dim = self.part("score")[0].shape[:2]
         lines = [f"scores of {n} observations in {dim} dimensions: {self.method}"]
         if np.isfinite(self.rhat).any():
             lines.append(
@@ -89,8 +121,16 @@ def load_scores(path: str | Path) -> ScoreEstimate:
         if isinstance(error, FileNotFoundError):
             raise
         raise ValueError(f"{path}: expected scores written by ScoreEstimate.save; it is no such file. Check the path.") from error
-    if int(record.pop("schema", 0)) != SCHEMA or "score" not in record:
+    if int(record.pop("schema", 0)) != SCHEMA or "score_0" not in record:
         raise ValueError(f"{path}: expected scores of schema {SCHEMA}; got something else. Estimate them again.")
+    saved = json.loads(str(record.pop("operators")))
+    operators = []
+    for number, settings in enumerate(saved["each"]):
+        order = {"order": record.pop(f"order_{number}")} if f"order_{number}" in record else {}
+        operators.append(OPERATORS[settings.pop("kind")](**settings, **order))
+    parts = {name: tuple(record.pop(f"{name}_{number}") for number in range(len(operators))) for name in PARTS}
+    several = saved["several"]
     notes = tuple(str(note) for note in record.pop("notes", ()))
     plain = {"seed": int(record["seed"]), "method": str(record["method"]), "two_starts": bool(record["two_starts"]), "notes": notes}
-    return ScoreEstimate(**(record | plain))
+    plain |= {name: part if several else part[0] for name, part in parts.items()}
+    return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])

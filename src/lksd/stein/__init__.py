@@ -4,6 +4,7 @@ from .base import SteinOperator, stein_kernel
 from .discrete import Barker, Difference, DiscreteOperator, Gibbs
 from .gram import GramSums, gram_sums, paired, score_slopes
 from .langevin import Langevin
+from .order import vocabulary_order
 
 __all__ = [
     "Barker",
@@ -17,4 +18,5 @@ __all__ = [
     "paired",
     "score_slopes",
     "stein_kernel",
+    "vocabulary_order",
 ]

@@ -24,10 +24,19 @@ class DiscreteOperator(SteinOperator):
 
     n_values: eqx.AbstractVar[int]
     witness: eqx.AbstractVar[Witness]
+    average: eqx.AbstractVar[bool]
 
     @abstractmethod
     def moves(self, x, scores) -> Moves:
         """The moves from x (n, D) with their weights under S models."""
+
+    @abstractmethod
+    def targets(self, x: np.ndarray) -> np.ndarray:
+        """The values (n, D, M) whose probability, as a ratio to that of x, makes the scores; -1 where x has no position."""
+
+    @abstractmethod
+    def score_of(self, ratios, variances):
+        """The scores from estimated ratios p(x with x_d -> target)/p(x) of shape (..., D, M) and their variances."""
 
     @property
     @abstractmethod
@@ -62,7 +71,13 @@ class DiscreteOperator(SteinOperator):
 
     def block(self, kernel: Kernel, x, scores_x, y, scores_y):
         form = shared_block if self.witness == "shared" else matched_block
-        return form(kernel, x, existing(x, self.moves(x, scores_x)), y, existing(y, self.moves(y, scores_y)))
+        return form(kernel, x, self.existing(x, scores_x), y, self.existing(y, scores_y))
+
+    def existing(self, x, scores) -> Moves:
+        """The moves with weight zero at the positions that do not exist, over the number of those that do for an average."""
+        moves, there = self.moves(x, scores), (x >= 0).astype(jnp.float64)
+        share = there / jnp.sum(there, -1, keepdims=True) if self.average else there
+        return Moves(moves.stay * share, moves.values, moves.weights * share[..., None])
 
     def __str__(self) -> str:
         ordered = ", ordered" if getattr(self, "order", None) is not None else ""
@@ -80,16 +95,20 @@ class CyclicOperator(DiscreteOperator):
         A permutation of the alphabet that says which value follows which; ``None`` is 0, 1, ..., L-1.
     witness : "per-coordinate" or "shared"
         One witness function for each coordinate (the paper's), or one for all.
+    average : bool
+        Divide by the number of coordinates of each observation, so that long documents do not dominate short ones.
     """
 
     n_values: int = eqx.field(static=True)
     order: np.ndarray | None
     witness: Witness = eqx.field(static=True)
+    average: bool = eqx.field(static=True)
     ranks: np.ndarray | None
 
-    def __init__(self, n_values: int, order=None, witness: Witness = "per-coordinate"):
+    def __init__(self, n_values: int, order=None, witness: Witness = "per-coordinate", average: bool = False):
         self.n_values = check_size("n_values", n_values)
         self.witness = witness
+        self.average = bool(average)
         self.order = self.ranks = None
         if order is not None:
             self.order = check_permutation(np.asarray(order), n_values)
@@ -101,6 +120,13 @@ class CyclicOperator(DiscreteOperator):
             return (x + step) % self.n_values
         ranks, order = jnp.asarray(self.ranks, x.dtype), jnp.asarray(self.order, x.dtype)
         return order[(ranks[x] + step) % self.n_values]
+
+    def neighbours(self, x: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
+        """The values these steps away, in NumPy; -1 where x has no position."""
+        order = np.arange(self.n_values) if self.order is None else self.order
+        ranks = order if self.ranks is None else self.ranks
+        moved = np.stack([order[(ranks[x] + step) % self.n_values] for step in steps], -1)
+        return np.where(x[..., None] >= 0, moved, -1).astype(x.dtype)
 
 
 class Difference(CyclicOperator):
@@ -119,6 +145,12 @@ class Difference(CyclicOperator):
     def moves(self, x, scores) -> Moves:
         # A_d f = (s_d + 1) f(x) - f(x^-d): scores look forward, the witness backward.
         return Moves(scores + 1, self.neighbour(x, -1)[..., None], jnp.full((*scores.shape, 1), -1.0))
+
+    def targets(self, x: np.ndarray) -> np.ndarray:
+        return self.neighbours(x, (1,))
+
+    def score_of(self, ratios, variances):
+        return ratios[..., 0] - 1
 
 
 class Barker(CyclicOperator):
@@ -141,6 +173,13 @@ class Barker(CyclicOperator):
         weights = scores[..., : len(steps)]
         return Moves(-weights.sum(-1), values, weights)
 
+    def targets(self, x: np.ndarray) -> np.ndarray:
+        return self.neighbours(x, (1, -1))
+
+    def score_of(self, ratios, variances):
+        """r / (1 + r) is concave: an estimate r of variance v makes it too small by v / (1 + r)^3, which is added back."""
+        return ratios / (1 + ratios) + variances / (1 + ratios) ** 3
+
 
 class Gibbs(DiscreteOperator):
     """E[f(x) | all coordinates but d] - f(x), for small alphabets.
@@ -150,6 +189,7 @@ class Gibbs(DiscreteOperator):
 
     n_values: int = eqx.field(static=True)
     witness: Witness = eqx.field(default="per-coordinate", static=True)
+    average: bool = eqx.field(default=False, static=True)
 
     @property
     def choices(self) -> int:
@@ -162,11 +202,12 @@ class Gibbs(DiscreteOperator):
         values = jnp.broadcast_to(jnp.arange(self.n_values, dtype=x.dtype), (*x.shape, self.n_values))
         return Moves(jnp.full(scores.shape[:-1], -1.0), values, scores)
 
+    def targets(self, x: np.ndarray) -> np.ndarray:
+        values = np.arange(self.n_values, dtype=x.dtype)
+        return np.where(x[..., None] >= 0, values, -1)
 
-def existing(x, moves: Moves) -> Moves:
-    """The moves with weight zero at the positions that do not exist."""
-    there = x >= 0
-    return Moves(jnp.where(there, moves.stay, 0.0), moves.values, jnp.where(there[..., None], moves.weights, 0.0))
+    def score_of(self, ratios, variances):
+        return ratios / ratios.sum(-1, keepdims=True)
 
 
 def check_permutation(order: np.ndarray, n_values: int) -> np.ndarray:

@@ -1,0 +1,249 @@
+"""Latent Dirichlet allocation with the topic proportions integrated out (Section 4.3)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+
+from .._float64 import as_float64
+from .._validation import check_finite
+from .._vocabulary import Vocabulary, as_vocabulary
+from .base import LatentVariableModel
+
+CHEAP = 5_000_000  # operations of the dynamic program for one document up to which it is used unasked
+
+
+class LDA(LatentVariableModel):
+    """Documents of any length: theta ~ Dirichlet(concentration), each word's topic z ~ theta, the word ~ topics[z].
+
+    The latent is the topic of every word, -1 where a padded document has none.
+
+    Parameters
+    ----------
+    concentration : (K,) array
+    topics : (K, L) array
+        The word probabilities of each topic.
+    vocabulary : sequence of L strings, optional
+        The words, by which results name them.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, lksd
+    >>> topics = np.random.default_rng(0).dirichlet(np.ones(20), size=3)
+    >>> model = lksd.models.LDA(concentration=0.1 * np.ones(3), topics=topics)
+    >>> z, x = model.sample(jax.random.key(0), length=50)
+    >>> x.shape
+    (50,)
+    """
+
+    concentration: np.ndarray = eqx.field(converter=as_float64)
+    topics: np.ndarray = eqx.field(converter=as_float64)
+    vocabulary: Vocabulary | None = eqx.field(default=None, static=True, converter=as_vocabulary)
+
+    exchangeable: ClassVar[bool] = True
+    any_length: ClassVar[bool] = True
+
+    def __check_init__(self):
+        if self.topics.ndim != 2 or self.concentration.shape != self.topics.shape[:1] or self.topics.shape[1] < 2:
+            raise ValueError(
+                "LDA: expected concentration (K,) and topics (K, L) with at least two words; "
+                f"got {self.concentration.shape} and {self.topics.shape}. Give one row of word probabilities a topic."
+            )
+        check_finite("concentration", self.concentration)
+        check_finite("topics", self.topics)
+        if not (self.concentration > 0).all():
+            raise ValueError(f"concentration: expected positive numbers; the smallest is {self.concentration.min():g}. Check it.")
+        if (self.topics < 0).any():
+            raise ValueError(f"topics: expected probabilities; the smallest is {self.topics.min():g}. Check the rows.")
+        sums = self.topics.sum(1)
+        if (off := np.abs(sums - 1)).max() > 1e-6:
+            raise ValueError(
+                f"topics: expected rows that sum to 1; row {int(off.argmax())} sums to {sums[off.argmax()]:.6g}. "
+                "Normalise it: topics / topics.sum(1, keepdims=True)."
+            )
+        if self.vocabulary is not None and len(self.vocabulary.words) != self.topics.shape[1]:
+            raise ValueError(
+                f"vocabulary: expected {self.topics.shape[1]} words, one for each column of topics; got {len(self.vocabulary.words)}."
+            )
+
+    @property
+    def n_values(self) -> int:
+        return self.topics.shape[-1]
+
+    @property
+    def n_latent_values(self) -> int:
+        return self.topics.shape[-2]
+
+    def value_probabilities(self) -> np.ndarray:
+        """The mean probability of each word."""
+        return np.asarray(self.concentration / self.concentration.sum()) @ np.asarray(self.topics)
+
+    def impossible(self, x: np.ndarray) -> np.ndarray:
+        """Where no topic can produce the word."""
+        return (x >= 0) & (np.asarray(self.topics).max(0)[x] == 0)
+
+    # -------------------------------------------------- densities
+
+    def log_prior(self, z):
+        return dirichlet_multinomial(self.concentration, z)
+
+    def log_likelihood(self, x, z):
+        return self.at(x, x[:, None]).log_likelihood(x, z)
+
+    def gibbs(self, key, x, z):
+        return self.at(x, x[:, None]).gibbs(key, x, z)
+
+    def at(self, x, values) -> Document:
+        """The model of one document, with all it needs looked up in the table of topics."""
+        words = jnp.concatenate([x[:, None], values], 1)
+        table = jnp.moveaxis(jnp.asarray(self.topics)[:, jnp.maximum(words, 0)], 0, -1)  # (D, 1 + M, K)
+        return Document(self.concentration, table[:, 0], table[:, 1:], x >= 0)
+
+    def initial(self, key, x):
+        """A draw from the prior."""
+        return self.draw_topics(key, x.shape[0], x >= 0)
+
+    def draw_topics(self, key, length: int, there=True):
+        key_theta, key_z = jax.random.split(key)
+        theta = jax.random.dirichlet(key_theta, jnp.asarray(self.concentration), dtype=jnp.float64)
+        return jnp.where(there, pick(jax.random.uniform(key_z, (length,), jnp.float64), theta), -1)
+
+    def sample(self, key, length: int):
+        """A document of ``length`` words, with their topics."""
+        key_z, key_x = jax.random.split(key)
+        z = self.draw_topics(key_z, length)
+        # One sorted table for all topics: row k rises from k to k + 1.
+        below = jnp.cumsum(jnp.asarray(self.topics), 1)
+        table = (below / below[:, -1:] + jnp.arange(self.n_latent_values)[:, None]).ravel()
+        found = jnp.searchsorted(table, z + jax.random.uniform(key_x, (length,), jnp.float64), side="right")
+        return z, jnp.clip(found - z * self.n_values, 0, self.n_values - 1).astype(jnp.int32)
+
+    # -------------------------------------------------- exact, for few topics
+
+    def exact_cost(self, length: int) -> float:
+        """The operations that the exact ratios of one document take."""
+        return float(length + 1) ** (self.n_latent_values - 1) * length * self.n_latent_values
+
+    def exact_is_cheap(self, length: int) -> bool:
+        return self.exact_cost(length) <= CHEAP
+
+    def marginal_ratios(self, x, values):
+        """p(x with x_d -> v) / p(x): p is linear in the word probabilities at a position, so its slope there says it all."""
+        document = self.at(x, values)
+        scale = jnp.maximum(document.emissions.sum(1), jnp.finfo(jnp.float64).tiny)
+        slopes = jax.grad(document.log_marginal)(document.emissions / scale[:, None]) / scale[:, None]
+        return jnp.einsum("dk,dmk->dm", slopes, document.moved)
+
+
+class Document(LatentVariableModel):
+    """LDA at one document: the probabilities b_k(x_d) of its D words and b_k(v) of M replacements of each."""
+
+    concentration: jax.Array  # (K,)
+    emissions: jax.Array  # (D, K)
+    moved: jax.Array  # (D, M, K)
+    there: jax.Array  # (D,), whether the position has a word
+
+    def log_prior(self, z):
+        return dirichlet_multinomial(self.concentration, z)
+
+    @property
+    def n_latent_values(self) -> int:
+        return self.concentration.shape[0]
+
+    def log_likelihood(self, x, z):
+        return jnp.sum(jnp.where(self.there, jnp.log(along(self.emissions, z)), 0.0))
+
+    def gibbs(self, key, x, z):
+        """One sweep of collapsed Gibbs: every word's topic from (count of the topic elsewhere + a_k) b_k(x_d)."""
+        bits = jax.random.bits(key, z.shape, jnp.uint32)
+        uniforms = (bits.astype(jnp.float64) + 0.5) * 2.0**-32
+        topics = jnp.arange(self.n_latent_values)
+
+        def visit(weights, inputs):
+            old, emission, uniform, there = inputs
+            weights = weights - (topics == old)  # counts + a
+            new = jnp.where(there, pick(uniform, weights * emission), -1)
+            return weights + (topics == new), new
+
+        start = topic_counts(z, self.n_latent_values) + self.concentration
+        return jax.lax.scan(visit, start, (z, self.emissions, uniforms, self.there))[1]
+
+    def likelihood_ratios(self, x, values, z):
+        """p(x with x_d -> v | z) / p(x | z)."""
+        return along(self.moved, z[:, None]) / along(self.emissions, z)[:, None]
+
+    def averaged_ratios(self, x, values, z):
+        """The same with the topic of word d integrated out given the others': sum_k pi_k b_k(v) / sum_k pi_k b_k(x_d)."""
+        own = z[:, None] == jnp.arange(self.n_latent_values)
+        weights = topic_counts(z, self.n_latent_values) + self.concentration - own
+        return jnp.einsum("dk,dmk->dm", weights, self.moved) / jnp.sum(weights * self.emissions, 1, keepdims=True)
+
+    def between(self, x, values, d, m):
+        """The model whose posterior is proportional to p(z) (p(x | z) + p(x with x_d -> v | z)), v the m-th replacement."""
+        return eqx.tree_at(lambda one: one.emissions, self, self.emissions.at[d].add(self.moved[d, m]))
+
+    def share(self, x, values, d, m, z):
+        """p(x with x_d -> v | z) as a part of the likelihood of ``between``."""
+        return along(self.moved, z[:, None])[d, m] / along(self.emissions, z)[d]
+
+    def log_marginal(self, emissions):
+        """log p of a document with these emissions: prod_d sum_k theta_k e_dk as a polynomial in theta, averaged over theta.
+
+        A coefficient is indexed by the counts of topics 1 .. K-1; topic 0 has the rest.
+        """
+        length, count = emissions.shape
+        shape = (length + 1,) * (count - 1)
+
+        def times(polynomial, inputs):
+            emission, there = inputs
+            product = emission[0] * polynomial
+            for k in range(1, count):
+                product += emission[k] * shifted(polynomial, k - 1)
+            return jnp.where(there, product, polynomial), None
+
+        start = jnp.zeros(shape).at[(0,) * (count - 1)].set(1.0)
+        coefficients = jax.lax.scan(times, start, (emissions, self.there))[0]
+        powers = jnp.meshgrid(*[jnp.arange(length + 1.0)] * (count - 1), indexing="ij")
+        first = self.there.sum() - sum(powers, jnp.zeros(shape))
+        log_moments = sum(
+            (gammaln(a + n) - gammaln(a) for a, n in zip(self.concentration[1:], powers, strict=True)),
+            gammaln(self.concentration[0] + jnp.maximum(first, 0.0)) - gammaln(self.concentration[0]),
+        )
+        log_moments = jnp.where(first >= 0, log_moments, -jnp.inf)
+        largest = jnp.max(log_moments)
+        return jnp.log(jnp.sum(coefficients * jnp.exp(log_moments - largest))) + largest
+
+
+def dirichlet_multinomial(concentration, z):
+    """log p(z), theta integrated out."""
+    total, counts = jnp.sum(concentration), topic_counts(z, concentration.shape[0])
+    own = gammaln(concentration + counts) - gammaln(concentration)
+    return gammaln(total) - gammaln(total + counts.sum()) + jnp.sum(own)
+
+
+def topic_counts(z, count: int):
+    return jnp.sum(z[:, None] == jnp.arange(count), 0, dtype=jnp.float64)
+
+
+def along(table, z):
+    """table[..., z] along the last axis."""
+    return jnp.take_along_axis(table, jnp.maximum(z, 0)[..., None], -1)[..., 0]
+
+
+def pick(uniform, weights):
+    """The index that a uniform number falls on, with probability proportional to its weight."""
+    below = jnp.cumsum(weights, -1)
+    threshold = jnp.expand_dims(uniform * below[..., -1], -1)
+    return jnp.sum(below[..., :-1] < threshold, -1, dtype=jnp.int32)
+
+
+def shifted(array, axis: int):
+    """The array moved by one along an axis, zero where nothing comes from."""
+    return jnp.concatenate(
+        [jnp.zeros_like(jax.lax.slice_in_dim(array, 0, 1, axis=axis)), jax.lax.slice_in_dim(array, 0, -1, axis=axis)], axis
+    )

@@ -1,0 +1,87 @@
+"""What is averaged over the draws: the score of x given z (Section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Num
+
+from ..models import LatentVariableModel
+
+
+class Point(NamedTuple):
+    """One observation, or n of them, and what is asked about it."""
+
+    x: Num[Array, "*n D"]
+    values: Int[Array, "*n D M"] | None = None  # of a discrete observation: the replacements whose probability is wanted
+    site: Int[Array, "*n 2"] | None = None  # one coordinate and replacement alone, from the modified posterior
+
+
+def model_at(model: Any, point: Point) -> Any:
+    """The model whose posterior is sampled: itself, all it needs of the observation looked up; or the modified one."""
+    if point.values is None:
+        return model
+    here = model.at(point.x, point.values) if hasattr(model, "at") else model
+    if point.site is None:
+        return here
+    if hasattr(here, "between"):
+        return here.between(point.x, point.values, *point.site)
+    return Between(here, point.site[0], point.values[point.site[0], point.site[1]])
+
+
+def conditional_score(model: Any, point: Point, z, averaged: bool) -> tuple[Array, Float[Array, " q"]]:
+    """log p(x | z), and what is averaged: grad_x log p(x | z), or the ratios p(x with x_d -> v | z) / p(x | z)."""
+    x, values = point.x, point.values
+    if values is None:
+        return jax.value_and_grad(model.log_likelihood)(x, z)
+    log_likelihood = model.log_likelihood(x, z)
+    if point.site is not None:
+        return log_likelihood, model.share(x, values, *point.site, z)[None]
+    if averaged and hasattr(model, "averaged_ratios"):
+        ratios = model.averaged_ratios(x, values, z)
+    elif hasattr(model, "likelihood_ratios"):
+        ratios = model.likelihood_ratios(x, values, z)
+    else:
+        ratios = density_ratios(lambda y: model.log_likelihood(y, z), x, values)
+    return log_likelihood, jnp.where(x[:, None] >= 0, ratios, 1.0).ravel()
+
+
+def density_ratios(log_density: Callable, x, values):
+    """exp(log_density(x with x_d -> v) - log_density(x)) for every coordinate and replacement: (D, M)."""
+    here = log_density(x)
+
+    def ratio(d, value):
+        return jnp.exp(log_density(x.at[d].set(value)) - here)
+
+    return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(jnp.arange(x.shape[0]), values)
+
+
+class Between(LatentVariableModel):
+    """The model with p(x | z) + p(x with x_d -> v | z) as its likelihood: the modified posterior of Appendix B.2."""
+
+    model: LatentVariableModel
+    d: Array
+    value: Array
+
+    def log_prior(self, z):
+        return self.model.log_prior(z)
+
+    def log_likelihood(self, x, z):
+        return jnp.logaddexp(self.model.log_likelihood(x, z), self.model.log_likelihood(x.at[self.d].set(self.value), z))
+
+    def constrain(self, u):
+        return self.model.constrain(u)
+
+    def unconstrain(self, z):
+        return self.model.unconstrain(z)
+
+    def log_jacobian(self, u):
+        return self.model.log_jacobian(u)
+
+    def share(self, x, values, d, m, z):
+        """p(x with x_d -> v | z) / (p(x | z) + p(x with x_d -> v | z))."""
+        moved = self.model.log_likelihood(x.at[d].set(self.value), z)
+        return jax.nn.sigmoid(moved - self.model.log_likelihood(x, z))

@@ -1,0 +1,99 @@
+"""Which Stein operators a comparison of models uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._validation import check_choice
+from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, SteinOperator, vocabulary_order
+
+DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
+NAMES = ("langevin", *DISCRETE)
+BOTH = ("difference", "barker")
+
+
+def is_discrete(model: Any) -> bool:
+    """Whether a model describes integers in 0 .. n_values - 1."""
+    return hasattr(model, "n_values")
+
+
+def discrete_operators(*models, names: tuple[str, ...] = BOTH) -> tuple[DiscreteOperator, ...]:
+    """The operators of these names with our defaults for these models: a shared witness, and an order of the values
+    from the models' mean probabilities of them.
+
+    Scores of several models can be compared only if they were estimated with the same operators.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> rng = np.random.default_rng(0)
+    >>> p, q = (lksd.models.LDA(0.1 * np.ones(2), rng.dirichlet(np.ones(30), 2)) for _ in range(2))
+    >>> [str(operator) for operator in lksd.discrete_operators(p, q)]  # doctest: +ELLIPSIS
+    ['Difference(30 values, shared witness, ordered...)', 'Barker(30 values, shared witness, ordered...)']
+    """
+    size, average = check_alphabets(models), all(model.any_length for model in models)
+    options: dict[str, Any] = {"witness": "shared", "average": average}
+    built: list[DiscreteOperator] = []
+    for name in names:
+        kind = DISCRETE[check_choice("operator", name, DISCRETE)]
+        built.append(Gibbs(size, **options) if kind is Gibbs else kind(size, order=order_from(models), **options))
+    return tuple(built)
+
+
+def check_alphabets(models) -> int:
+    """The number of values, the same for all models."""
+    sizes = [int(model.n_values) for model in models]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"p and q: expected models of the same vocabulary; got {sizes[0]} and {next(s for s in sizes if s != sizes[0])} values. "
+            "Map both onto one vocabulary first."
+        )
+    words = [model.vocabulary.words for model in models if getattr(model, "vocabulary", None) is not None]
+    for other in words[1:]:
+        if other != words[0]:
+            index = next(i for i, (a, b) in enumerate(zip(words[0], other, strict=True)) if a != b)
+            raise ValueError(
+                f"p and q: expected models of the same vocabulary; word {index} is {words[0][index]!r} in one and "
+                f"{other[index]!r} in the other. Map both onto one vocabulary first."
+            )
+    return sizes[0]
+
+
+def order_from(models) -> np.ndarray | None:
+    """The order by the mean probability of each value, where all models say it."""
+    if not all(hasattr(model, "value_probabilities") for model in models):
+        return None
+    return vocabulary_order(np.mean([model.value_probabilities() for model in models], 0))
+
+
+def operators_for(operator, models) -> tuple[SteinOperator, ...]:
+    """A name, an object, a tuple of them, or nothing, as operators for these models, all discrete or all continuous."""
+    wanted = tuple(operator) if isinstance(operator, (tuple, list)) else None if operator is None else (operator,)
+    if not is_discrete(models[0]):
+        return (continuous_operator(wanted),)
+    size, built = check_alphabets(models), []
+    for choice in BOTH if wanted is None else wanted:
+        if isinstance(choice, str):
+            check_choice("operator", choice, NAMES)
+        if isinstance(choice, Langevin) or choice == "langevin":
+            raise ValueError(
+                f"operator: expected a discrete one for {models[0]}, whose data are integers; got Langevin. "
+                "Leave it out, or use 'difference', 'barker' or 'gibbs'."
+            )
+        if not isinstance(choice, (str, DiscreteOperator)):
+            raise TypeError(f"operator: expected an operator or one of {', '.join(DISCRETE)}; got {choice!r}. Give an instance.")
+        one = discrete_operators(*models, names=(choice,))[0] if isinstance(choice, str) else choice
+        if one.n_values != size:
+            raise ValueError(f"operator: expected {size} values as in the model; got {one.n_values}. Give both the same size.")
+        built.append(one)
+    if not built:
+        raise ValueError("operator: expected at least one; got an empty list. Leave it out for the default.")
+    return tuple(built)
+
+
+def continuous_operator(wanted: tuple | None) -> Langevin:
+    if wanted is None or (len(wanted) == 1 and (wanted[0] == "langevin" or isinstance(wanted[0], Langevin))):
+        return Langevin()
+    raise ValueError(f"operator: expected 'langevin' for models of continuous data; got {wanted!r}. Leave it out.")
