@@ -47,9 +47,8 @@ def score_averages(
     flat = average(ratios.reshape(n, chains, batches, dim * count))
     mean, error = (part.reshape(n, dim, count) for part in (flat.score, flat.mcse))
     variance = np.nan_to_num(error**2)  # unknown from one batch mean, and nil for exact ratios
-    score, push = jax.linearize(lambda r: operator.score_of(r, jnp.asarray(variance)), jnp.asarray(mean))
-    slopes = jax.vmap(jax.vmap(push, 1, 1), 1, 1)(jnp.asarray(ratios) - jnp.asarray(mean)[:, None, None])
-    means = np.asarray(score)[:, None, None] + np.asarray(slopes)
+    centre = mean[:, None, None]
+    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, ratios - centre)
     # What stands at a position that does not exist is zero.
     means = np.where(there.reshape(n, 1, 1, dim, *(1,) * (means.ndim - 4)), means, 0.0)
     return averages_of(means)

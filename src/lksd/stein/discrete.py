@@ -38,6 +38,10 @@ class DiscreteOperator(SteinOperator):
     def score_of(self, ratios, variances):
         """The scores from estimated ratios p(x with x_d -> target)/p(x) of shape (..., D, M) and their variances."""
 
+    @abstractmethod
+    def slope_of(self, ratios, changes):
+        """What small changes of the ratios make of the scores."""
+
     @property
     @abstractmethod
     def choices(self) -> int:
@@ -69,9 +73,13 @@ class DiscreteOperator(SteinOperator):
                 f"kernel: expected an alphabet of {self.n_values} values as in the operator; got {size}. Give both the same size."
             )
 
-    def block(self, kernel: Kernel, x, scores_x, y, scores_y):
+    def block(self, kernel: Kernel, x, scores_x, y, scores_y, shares=1.0):
+        """Also with what each position of x contributes multiplied by its part of ``shares`` (D,)."""
         form = shared_block if self.witness == "shared" else matched_block
-        return form(kernel, x, self.existing(x, scores_x), y, self.existing(y, scores_y))
+        moves = self.existing(x, scores_x)
+        part = jnp.broadcast_to(shares, x.shape[1:])
+        moves = Moves(moves.stay * part, moves.values, moves.weights * part[:, None])
+        return form(kernel, x, moves, y, self.existing(y, scores_y))
 
     def existing(self, x, scores) -> Moves:
         """The moves with weight zero at the positions that do not exist, over the number of those that do for an average."""
@@ -152,6 +160,9 @@ class Difference(CyclicOperator):
     def score_of(self, ratios, variances):
         return ratios[..., 0] - 1
 
+    def slope_of(self, ratios, changes):
+        return changes[..., 0]
+
 
 class Barker(CyclicOperator):
     """sum over the two cyclic neighbours of a_nu (f(nu x) - f(x)), Appendix B.2.
@@ -179,6 +190,9 @@ class Barker(CyclicOperator):
     def score_of(self, ratios, variances):
         """r / (1 + r) is concave: an estimate r of variance v makes it too small by v / (1 + r)^3, which is added back."""
         return ratios / (1 + ratios) + variances / (1 + ratios) ** 3
+
+    def slope_of(self, ratios, changes):
+        return changes / (1 + ratios) ** 2
 
 
 class Gibbs(DiscreteOperator):
@@ -208,6 +222,10 @@ class Gibbs(DiscreteOperator):
 
     def score_of(self, ratios, variances):
         return ratios / ratios.sum(-1, keepdims=True)
+
+    def slope_of(self, ratios, changes):
+        total = ratios.sum(-1, keepdims=True)
+        return changes / total - ratios * changes.sum(-1, keepdims=True) / total**2
 
 
 def check_permutation(order: np.ndarray, n_values: int) -> np.ndarray:

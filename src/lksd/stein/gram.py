@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +16,7 @@ from jaxtyping import Float
 from .._float64 import float64
 from .._progress import track
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
+from . import bags
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 
@@ -59,6 +62,8 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
     """
     n = len(x)
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if bags.fits(operator, kernel):
+        return _sums_of_bags(operator, kernel, x, np.asarray(scores), np.asarray(contrast, dtype=np.float64), weights, tile)
     rows = tile_rows(operator, kernel, *x.shape) if tile is None else min(tile, n)
     blocks = -(-n // rows)
     length = blocks * rows
@@ -91,6 +96,33 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
         diagonal=diagonal,
         products=np.asarray(sums.products)[:n] + diagonal[:, None] * weights,
     )
+
+
+def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile: int | None) -> GramSums:
+    """The same where documents are compared by their words alone."""
+    n, every = len(x), bags.prepare(operator, x, scores)[0]
+    rows = min(tile or bags.tile_size(every), n)
+    edges = [(first, min(first + rows, n)) for first in range(0, n, rows)]
+    parts = [every.part(*edge) for edge in edges]
+    pairs = [(i, j) for i in range(len(edges)) for j in range(i, len(edges))]
+    sums, diagonal, products, squares = np.zeros((len(scores) + 1, n)), np.zeros((len(scores), n)), np.zeros(weights.shape), 0.0
+    with track("kernel", len(pairs)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (i, j), blocks in zip(pairs, pool.map(lambda pair: bags.block(kernel, *(parts[k] for k in pair)), pairs), strict=True):
+            row, column = slice(*edges[i]), slice(*edges[j])
+            if i == j:
+                diagonal[:, row] = np.einsum("sii->si", blocks)
+                blocks[:, np.arange(blocks.shape[1]), np.arange(blocks.shape[1])] = 0.0
+            h = np.tensordot(contrast, blocks, 1)
+            with_contrast = np.concatenate([blocks, h[None]])
+            sums[:, row] += with_contrast.sum(2)
+            products[row] += h @ weights[column]
+            squares += (1 + (i != j)) * float(np.sum(h**2))
+            if i != j:  # a tile off the diagonal stands for its transpose too
+                sums[:, column] += with_contrast.sum(1)
+                products[column] += h.T @ weights[row]
+            advance(1)
+    own = contrast @ diagonal
+    return GramSums(sums[:-1], diagonal, sums[-1], squares, own, products + own[:, None] * weights)
 
 
 @partial(jax.jit, static_argnames=("static", "rows"), donate_argnames="sums")
@@ -140,7 +172,9 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
 
 @float64
 def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
-    """The derivative of h_1(i) = sum_{j != i} h(x_i, x_j) / (n - 1) in the score of i, for the first ``count`` i: (S, count, D)."""
+    """The derivative of h_1(i) = sum_{j != i} h(x_i, x_j) / (n - 1) in the score of i, for the first ``count`` i: (S, count, ...)."""
+    if bags.fits(operator, kernel):
+        return bags.score_slopes(operator, kernel, x, scores, min(count, len(x)))
     return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(scores), min(count, len(x))))
 
 
@@ -156,6 +190,29 @@ def _slopes(operator, kernel, x, scores, count):
         return jax.grad(projection)(own)
 
     rows = (x[:count], jnp.moveaxis(scores, 1, 0)[:count], jnp.arange(count))
+    return jnp.moveaxis(jax.lax.map(row, rows, batch_size=16), 0, 1)
+
+
+@float64
+def position_sums(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Float[np.ndarray, "S n D"]:
+    """What each position of i adds to sum_{j != i} h(x_i, x_j)."""
+    if bags.fits(operator, kernel):
+        return bags.position_sums(operator, kernel, x, scores)
+    return np.asarray(_position_sums(operator, kernel, jnp.asarray(x), jnp.asarray(scores)))
+
+
+@eqx.filter_jit
+def _position_sums(operator, kernel, x, scores):
+    def row(arguments):
+        point, own, index = arguments
+
+        def total(shares):  # h is linear in what the positions contribute
+            block = operator.block(kernel, point[None], own[:, None], x, scores, shares)[:, 0]
+            return jnp.sum(jnp.where(jnp.arange(len(x)) == index, 0.0, block), 1)
+
+        return jax.jacrev(total)(jnp.ones(point.shape))
+
+    rows = (x, jnp.moveaxis(scores, 1, 0), jnp.arange(len(x)))
     return jnp.moveaxis(jax.lax.map(row, rows, batch_size=16), 0, 1)
 
 

@@ -1,0 +1,76 @@
+"""The sparse form of the shared witness against the operators' own definition."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lksd.kernels import IMQ, BagOfWords, Gaussian
+from lksd.stein import Barker, Difference, Gibbs, bags, gram_sums, position_sums, score_slopes
+from lksd.stein.gram import _position_sums, _slopes
+
+SIZE = 7
+KERNELS = [BagOfWords(IMQ(2.0), SIZE), BagOfWords(Gaussian(5.0), SIZE)]
+
+
+def operators():
+    order = np.random.default_rng(3).permutation(SIZE)
+    for average in (False, True):
+        yield Difference(SIZE, order=order, witness="shared", average=average)
+        yield Barker(SIZE, witness="shared", average=average)
+    yield Gibbs(SIZE, witness="shared")
+
+
+def documents(n=30, dim=6, seed=0):
+    """Documents of one to six words, many of them repeated, two of them equal."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, SIZE, (n, dim)).astype(np.int32)
+    for row, length in zip(x, rng.integers(1, dim + 1, n), strict=True):
+        row[length:] = -1
+    x[0] = x[-1]
+    return x
+
+
+def dense(operator, kernel, x, scores):
+    with jax.enable_x64(True):
+        return np.asarray(operator.block(kernel, jnp.asarray(x), jnp.asarray(scores), jnp.asarray(x), jnp.asarray(scores)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("operator", [*operators()], ids=str)
+def test_every_sum_equals_the_definition(operator, kernel):
+    x, rng = documents(), np.random.default_rng(1)
+    scores, weights, contrast = rng.normal(size=(2, *operator.score_shape(x))), rng.normal(size=(len(x), 3)), np.array([1.0, -1.0])
+    h = dense(operator, kernel, x, scores)
+    off = h * (1 - np.eye(len(x)))
+    difference = off[0] - off[1]
+    for tile in (None, 7, 30):
+        sums = gram_sums(operator, kernel, x, scores, contrast, weights, tile)
+        scale = np.abs(h).max()
+        np.testing.assert_allclose(sums.model_rows, off.sum(2), atol=1e-12 * scale * len(x))
+        np.testing.assert_allclose(sums.model_diagonal, np.einsum("sii->si", h), atol=1e-12 * scale)
+        np.testing.assert_allclose(sums.rows, difference.sum(1), atol=1e-12 * scale * len(x))
+        np.testing.assert_allclose(sums.squares, np.sum(difference**2), rtol=1e-11)
+        np.testing.assert_allclose(sums.products, (h[0] - h[1]) @ weights, atol=1e-11 * scale * len(x))
+
+
+@pytest.mark.parametrize("operator", [*operators()], ids=str)
+def test_slopes_equal_differentiation(operator, monkeypatch):
+    monkeypatch.setattr(bags, "ENTRIES", 300)  # several tiles
+    x, rng = documents(), np.random.default_rng(2)
+    scores = rng.normal(size=(2, *operator.score_shape(x)))
+    with jax.enable_x64(True):
+        expected = np.asarray(_slopes(operator, KERNELS[0], jnp.asarray(x), jnp.asarray(scores), 12))
+        shares = np.asarray(_position_sums(operator, KERNELS[0], jnp.asarray(x), jnp.asarray(scores)))
+    np.testing.assert_allclose(score_slopes(operator, KERNELS[0], x, scores, 12), expected, atol=1e-12)
+    found = position_sums(operator, KERNELS[0], x, scores)
+    np.testing.assert_allclose(found, shares, atol=1e-12)
+    off = dense(operator, KERNELS[0], x, scores) * (1 - np.eye(len(x)))
+    np.testing.assert_allclose(found.sum(2), off.sum(2), atol=1e-11)  # the positions share a row sum among them
+
+
+def test_matched_positions_share_a_row_sum_too():
+    x, rng, operator = documents(), np.random.default_rng(4), Barker(SIZE)
+    scores = rng.normal(size=(2, *operator.score_shape(x)))
+    off = dense(operator, KERNELS[0], x, scores) * (1 - np.eye(len(x)))
+    np.testing.assert_allclose(position_sums(operator, KERNELS[0], x, scores).sum(2), off.sum(2), atol=1e-11)
