@@ -16,21 +16,36 @@ def compiled(function, *arguments):
     On a processor XLA's full optimisation takes two to three times as long to compile these programs and makes
     them no faster.
     """
+
+    def build():
+        arrays, static = eqx.partition(arguments, eqx.is_array)
+        options: dict[str, Any] = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
+        program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
+        return program.lower(arrays).compile()
+
+    executable = _known(function, arguments, build)
+    return lambda *given: executable(eqx.filter(given, eqx.is_array))
+
+
+def remembered(function, *arguments):
+    """``function(*arguments)``, which depends on the shapes of arrays alone, computed once for all arguments of the same shapes."""
+    return _known(function, arguments, lambda: function(*arguments))
+
+
+def _known(function, arguments, build):
+    """What was built for this function and arguments of the same shapes before, else ``build()``."""
     arrays, static = eqx.partition(arguments, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     fixed, fixed_structure = jax.tree.flatten(static)
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
     key = (function, structure, fixed_structure, tuple(fixed), shapes)
     try:
-        known = key in _programs
+        if key in _programs:
+            return _programs[key]
     except TypeError as error:
         raise TypeError(
             "model or sampler: expected fields that are numbers, arrays, strings, tuples or functions; "
             f"one is of another kind ({error}). Make it one of these."
         ) from error
-    if not known:
-        options: dict[str, Any] = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
-        program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
-        _programs[key] = program.lower(arrays).compile()
-    executable = _programs[key]
-    return lambda *given: executable(eqx.filter(given, eqx.is_array))
+    _programs[key] = build()
+    return _programs[key]

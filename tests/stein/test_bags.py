@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lksd.kernels import IMQ, BagOfWords, Gaussian
-from lksd.stein import Barker, Difference, Gibbs, bags, gram_sums, position_sums, score_slopes
-from lksd.stein.gram import _position_sums, _slopes
+from lksd.stein import Barker, Difference, Gibbs, gram_sums
+from lksd.stein.gram import sensitivity
 
 SIZE = 7
 KERNELS = [BagOfWords(IMQ(2.0), SIZE), BagOfWords(Gaussian(5.0), SIZE)]
@@ -54,23 +54,14 @@ def test_every_sum_equals_the_definition(operator, kernel):
         np.testing.assert_allclose(sums.products, (h[0] - h[1]) @ weights, atol=1e-11 * scale * len(x))
 
 
-@pytest.mark.parametrize("operator", [*operators()], ids=str)
-def test_slopes_equal_differentiation(operator, monkeypatch):
-    monkeypatch.setattr(bags, "ENTRIES", 300)  # several tiles
-    x, rng = documents(), np.random.default_rng(2)
+@pytest.mark.parametrize("operator", [*operators(), Barker(SIZE)], ids=str)
+def test_sensitivity_equals_differentiation(operator):
+    x, rng, kernel = documents(), np.random.default_rng(2), KERNELS[0]
     scores = rng.normal(size=(2, *operator.score_shape(x)))
-    with jax.enable_x64(True):
-        expected = np.asarray(_slopes(operator, KERNELS[0], jnp.asarray(x), jnp.asarray(scores), 12))
-        shares = np.asarray(_position_sums(operator, KERNELS[0], jnp.asarray(x), jnp.asarray(scores)))
-    np.testing.assert_allclose(score_slopes(operator, KERNELS[0], x, scores, 12), expected, atol=1e-12)
-    found = position_sums(operator, KERNELS[0], x, scores)
-    np.testing.assert_allclose(found, shares, atol=1e-12)
-    off = dense(operator, KERNELS[0], x, scores) * (1 - np.eye(len(x)))
-    np.testing.assert_allclose(found.sum(2), off.sum(2), atol=1e-11)  # the positions share a row sum among them
-
-
-def test_matched_positions_share_a_row_sum_too():
-    x, rng, operator = documents(), np.random.default_rng(4), Barker(SIZE)
-    scores = rng.normal(size=(2, *operator.score_shape(x)))
-    off = dense(operator, KERNELS[0], x, scores) * (1 - np.eye(len(x)))
-    np.testing.assert_allclose(position_sums(operator, KERNELS[0], x, scores).sum(2), off.sum(2), atol=1e-11)
+    expected = sensitivity(operator, kernel, x, scores)
+    off = dense(operator, kernel, x, scores) * (1 - np.eye(len(x)))
+    np.testing.assert_allclose(expected.positions.sum(2), off.sum(2), atol=1e-11)  # the positions share a row sum among them
+    for tile in (None, 7):
+        found = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, sensitive=True).sensitivity
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-11)
+        np.testing.assert_allclose(found.positions, expected.positions, atol=1e-11)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import numpy as np
 
 from .._progress import progress_wanted
-from .._validation import LksdWarning, check_choice, check_reals
-from ..kernels import IMQ, Kernel, PerCoordinate
-from ..models import LatentVariableModel
-from ..samplers import NUTS
-from ..scores import ScoreEstimate, estimate_scores, takes_gradients
-from ..stein import Langevin
-from .comparison import compare_scores
+from .._validation import check_choice
+from ..scores import ScoreEstimate
+from .comparison import Options, decide
+from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import goodness_of_fit_scores
+from .hypotheses import hypotheses
+from .preparation import as_scores, check_roles, common_operators, describes_integers, papers_options, prepare
 from .results import ComparisonResult, GoodnessOfFitResult
-
-UNEVEN = 100  # ratio of column scales that is reported
-PAPER = {"warmup": 200, "draws": 500, "chains": 1, "exact": False, "control_variates": "none"}
 
 
 def compare(
@@ -44,6 +36,7 @@ def compare(
     index=None,
     holdout=None,
     standardise: bool = False,
+    counts: bool | None = None,
     preset: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -54,16 +47,21 @@ def compare(
     Parameters
     ----------
     x : (n, D) array
-        Independent observations that neither model was fitted on.
+        Independent observations that neither model was fitted on. For topic models also token-id lists, or word counts
+        (a SciPy sparse matrix, or a dense array with ``counts=True``).
     p, q : models or ScoreEstimates
     kernel : kernel or list of kernels, optional
-        Default: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given.
+        Default for real data: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given; for
+        integers IMQ on the bag of words where the models are exchangeable, else ``Hamming()``.
+    operator : name, operator or tuple of them, optional
+        Default for integers: "difference" and "barker" together, with the defaults of ``discrete_operators``.
     holdout : (m, D) array, optional
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
     preset : "paper", optional
-        Everything as in the paper: NUTS with 500 draws after 200, plain means, IMQ with the median scale, normal threshold.
+        Everything as in the paper: plain means, normal threshold; NUTS with 500 draws after 200 and IMQ with the median scale, or
+        20 sweeps of Gibbs after 80 and the difference operator with one witness for each position.
 
     The other parameters are those of ``compare_scores`` and ``estimate_scores``.
 
@@ -77,31 +75,28 @@ def compare(
     >>> lksd.compare(x, p, q).reject
     True
     """
-    if operator is not None and operator != "langevin" and not isinstance(operator, Langevin):
-        raise ValueError(f"operator: expected 'langevin' for models of continuous data; got {operator!r}. Leave it out.")
+    paper = preset is not None
+    check_roles({"p": p, "q": q})
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
-    if preset is not None:
+    if paper:
         check_choice("preset", preset, ["paper"])
-        sampling = PAPER | {name: value for name, value in sampling.items() if value is not None}
+        sampling = papers_options(sampling, describes_integers(p))
         calibration = "normal" if calibration == "auto" else calibration
-    options = sampling | {"initial": initial, "index": index, "seed": seed, "batch_size": batch_size}
+    wanted = Options(alternative, alpha, variance, calibration, seed).checked()
+    options = sampling | {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
+    operators = common_operators([p, q], operator, paper)
     with progress_wanted(progress):
-        scores = [as_scores(model, x, name, options, paper=preset is not None) for model, name in ((p, "p"), (q, "q"))]
-        prepared = prepare(x, scores, kernel, holdout, standardise, paper=preset is not None)
-        result = compare_scores(
-            prepared.x,
-            prepared.scores[0],
-            prepared.scores[1],
-            prepared.kernel,
-            alternative=alternative,
-            alpha=alpha,
-            variance=variance,
-            calibration=calibration,
-            seed=seed,
+        scores = [as_scores(model, x, operators, options, paper) for model in (p, q)]
+        prepared = prepare(x, scores, kernel, holdout, standardise, counts, paper)
+        family = hypotheses(
+            prepared.x, prepared.scores, ("scores of P", "scores of Q"), prepared.kernel, prepared.operators, prepared.mask
         )
-        diagnostics = diagnose(prepared.x, prepared.scores, first(prepared.kernel), prepared.units, scores, result)
+        result, shown = decide(family, wanted, sensitive=True)
+        number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
+        diagnostics = diagnose(shown, number, prepared.units, scores, result)
+        words = deciding_words(shown, [p, q])
     notes = [f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes]
-    return replace(result, diagnostics=diagnostics, notes=(*result.notes, *notes, *prepared.notes))
+    return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes))
 
 
 def goodness_of_fit(
@@ -109,6 +104,7 @@ def goodness_of_fit(
     model,
     *,
     kernel=None,
+    operator=None,
     alpha: float = 0.05,
     sampler=None,
     warmup: int | None = None,
@@ -119,70 +115,30 @@ def goodness_of_fit(
     index=None,
     holdout=None,
     standardise: bool = False,
+    counts: bool | None = None,
     seed: int = 0,
     batch_size: int | None = None,
     progress: bool | None = None,
 ) -> GoodnessOfFitResult:
-    """Test H0: the data come from the model; parameters as in ``compare``."""
+    """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
+    check_roles({"model": model})
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
-    options |= {"initial": initial, "index": index, "seed": seed, "batch_size": batch_size}
+    options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
+    if operator is None and not isinstance(model, ScoreEstimate) and describes_integers(model):
+        operator = "difference"
+    operators = common_operators([model], operator, paper=False)
+    if len(operators) > 1:
+        raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
     with progress_wanted(progress):
-        scores = as_scores(model, x, "model", options)
-        prepared = prepare(x, [scores], kernel, holdout, standardise)
-        result = goodness_of_fit_scores(prepared.x, prepared.scores[0], prepared.kernel, alpha=alpha, seed=seed)
+        scores = as_scores(model, x, operators, options, paper=False)
+        prepared = prepare(x, [scores], kernel, holdout, standardise, counts)
+        result = goodness_of_fit_scores(
+            prepared.x,
+            prepared.scores[0][0],
+            prepared.kernel,
+            operator=prepared.operators[0],
+            alpha=alpha,
+            seed=seed,
+            mask=prepared.mask,
+        )
     return replace(result, diagnostics=chain_quality([scores]), notes=(*scores.notes, *prepared.notes))
-
-
-def as_scores(model, x, name: str, options: dict, paper: bool = False) -> ScoreEstimate:
-    if isinstance(model, ScoreEstimate):
-        return model
-    if not isinstance(model, LatentVariableModel):
-        raise TypeError(f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance.")
-    if paper and options.get("sampler") is None and takes_gradients(model, x):
-        options = options | {"sampler": NUTS()}
-    return estimate_scores(model, x, **options)
-
-
-class Prepared(NamedTuple):
-    """What the test on scores takes."""
-
-    x: np.ndarray
-    scores: list[np.ndarray]
-    kernel: Any
-    units: np.ndarray  # what the columns were divided by
-    notes: tuple[str, ...]
-
-
-def prepare(x, scores: list[ScoreEstimate], kernel, holdout, standardise: bool, paper: bool = False) -> Prepared:
-    """The data and scores in the units of the test, and the kernel on them."""
-    data, given, notes = check_reals("x", x), [one.score for one in scores], []
-    spread, units = data.std(0), np.ones(data.shape[1])
-    source = data if holdout is None else check_reals("holdout", holdout)
-    if source.shape[1:] != data.shape[1:]:
-        raise ValueError(f"holdout: expected {data.shape[1]} columns as in x; got {source.shape[1]}. Give data of the same kind.")
-    if standardise:
-        if not spread.all():
-            raise ValueError(f"standardise: column {int(np.argmin(spread))} of x is constant and has no scale. Drop it.")
-        units = spread
-        data, source, given = data / units, source / units, [score * units for score in given]
-        notes.append("columns are divided by their standard deviations; the hypothesis is about data in these units.")
-    elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
-        notes.append(f"columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
-        warnings.warn(f"x: {notes[-1]}", LksdWarning, stacklevel=3)
-    if kernel is None:
-        kernel = IMQ.median(source) if paper else default_kernel(source)
-        if holdout is not None:
-            notes.append(f"the kernel's scales come from a holdout of {len(source)} observations.")
-    return Prepared(data, given, kernel, units, tuple(notes))
-
-
-def default_kernel(x) -> Kernel:
-    """A kernel for each coordinate at its own median scale; radial where a column is mostly constant."""
-    try:
-        return PerCoordinate.median(x)
-    except ValueError:
-        return IMQ.median(x)
-
-
-def first(kernel):
-    return kernel[0] if isinstance(kernel, (list, tuple)) else kernel

@@ -45,6 +45,7 @@ class Settings(NamedTuple):
     calibration: str  # "bootstrap", "edgeworth" or "normal"
     guarded: bool  # whether no p-value may fall below the normal one
     seed: int
+    sensitive: bool  # whether the sensitivity of the row sums is wanted too
 
 
 class Studentised(NamedTuple):
@@ -109,22 +110,42 @@ def compare_scores(
     >>> result.reject, result.difference > 0
     (True, True)
     """
-    check_choice("alternative", alternative, ALTERNATIVES)
-    check_choice("variance", variance, VARIANCES)
-    check_calibration(calibration, variance)
-    alpha, seed = check_probability("alpha", alpha), check_seed(seed)
-    if calibration == "bootstrap":
-        replicate_count(alpha)
+    options = Options(alternative, alpha, variance, calibration, seed).checked()
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
+    return decide(family, options, sensitive=False)[0]
+
+
+class Options(NamedTuple):
+    """What the caller wants."""
+
+    alternative: str
+    alpha: float
+    variance: str
+    calibration: str
+    seed: int
+
+    def checked(self) -> Options:
+        check_choice("alternative", self.alternative, ALTERNATIVES)
+        check_choice("variance", self.variance, VARIANCES)
+        check_calibration(self.calibration, self.variance)
+        if self.calibration == "bootstrap":
+            replicate_count(check_probability("alpha", self.alpha))
+        return self._replace(alpha=check_probability("alpha", self.alpha), seed=check_seed(self.seed))
+
+
+def decide(family: list[Hypothesis], options: Options, sensitive: bool) -> tuple[ComparisonResult, Studentised]:
+    """The result, and the test that it tells of: the most significant of several."""
     n = len(family[0].x)
+    chosen = choose_calibration(options.calibration, options.variance, n, options.alpha)
     settings = Settings(
-        alternative, alpha, variance, choose_calibration(calibration, variance, n, alpha), calibration == "auto", seed
+        options.alternative, options.alpha, options.variance, chosen, options.calibration == "auto", options.seed, sensitive
     )
-    weights = multinomial_weights(n, replicate_count(alpha), seed) if settings.calibration == "bootstrap" else None
+    weights = multinomial_weights(n, replicate_count(options.alpha), options.seed) if chosen == "bootstrap" else None
     tests = [studentise(hypothesis, settings, weights) for hypothesis in family]
     if len(tests) == 1:
-        return judge(tests[0], settings, calibrate(tests[0], settings, weights))
-    return judge_family(tests, settings, weights)
+        return judge(tests[0], settings, calibrate(tests[0], settings, weights)), tests[0]
+    result, best = judge_family(tests, settings, weights)
+    return result, tests[best]
 
 
 def check_calibration(calibration: str, variance: str) -> None:
@@ -146,7 +167,9 @@ def choose_calibration(calibration: str, variance: str, n: int, alpha: float) ->
 
 def studentise(hypothesis: Hypothesis, settings: Settings, weights: np.ndarray | None) -> Studentised:
     """The numerator of T and its standard error sqrt(v / n)."""
-    sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, CONTRAST, weights)
+    sums = gram_sums(
+        hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, CONTRAST, weights, sensitive=settings.sensitive
+    )
     n = len(sums.rows)
     difference, notes = ustatistic.u_statistic(sums.rows), hypothesis.notes
     numerator, influence = difference, sums.rows
@@ -230,8 +253,8 @@ def judge(test: Studentised, settings: Settings, null: NullDistribution) -> Comp
     return record(test, settings, pvalue, bool(reject), null)
 
 
-def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarray | None) -> ComparisonResult:
-    """Single-step max-T over all hypotheses; the whole is told by its most significant member."""
+def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarray | None) -> tuple[ComparisonResult, int]:
+    """Single-step max-T over all hypotheses; the whole is told by its most significant member, whose number is returned too."""
     nulls = [calibrate(test, settings, weights) for test in tests]
     live = [index for index, test in enumerate(tests) if test.error > 0]
     pvalues = np.ones(len(tests))
@@ -242,9 +265,10 @@ def judge_family(tests: list[Studentised], settings: Settings, weights: np.ndarr
         for test, null, pvalue in zip(tests, nulls, pvalues, strict=True)
     ]
     two_sided = settings.alternative == "two-sided"
-    best = min(results, key=lambda result: (result.pvalue, -abs(result.statistic) if two_sided else -result.statistic))
+    significance = [(one.pvalue, -abs(one.statistic) if two_sided else -one.statistic) for one in results]
+    best = min(range(len(results)), key=significance.__getitem__)
     note = f"the most significant of {len(results)} hypotheses is shown; p-values are adjusted (max-T), intervals are not."
-    return replace(best, tests=tuple(results), notes=(*best.notes, note))
+    return replace(results[best], tests=tuple(results), notes=(*results[best].notes, note)), best
 
 
 def adjusted_pvalues(
@@ -297,6 +321,7 @@ def record(test: Studentised, settings: Settings, pvalue: float, reject: bool, n
         alternative=settings.alternative,
         variance=settings.variance,
         operator=str(test.hypothesis.operator),
+        order=getattr(test.hypothesis.operator, "order", None),
         contributions=read_only(sums.rows / (n * (n - 1))),
         zeta=ustatistic.components(sums.rows, sums.squares),
         notes=test.notes,

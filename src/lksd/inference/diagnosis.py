@@ -9,7 +9,8 @@ import numpy as np
 
 from .._validation import LksdWarning
 from ..scores import ScoreEstimate
-from ..stein import Langevin, score_slopes
+from ..stein import score_slopes
+from .comparison import Studentised
 from .results import ComparisonResult, Diagnostics
 
 ROWS, COLUMNS = 128, 1_000  # observations whose noise is measured, and those they are paired with
@@ -34,33 +35,44 @@ def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
 
 
 def diagnose(
-    x: np.ndarray, scores: list[np.ndarray], kernel, units: np.ndarray, estimates: list[ScoreEstimate], result: ComparisonResult
+    test: Studentised, number: int, units: np.ndarray, estimates: list[ScoreEstimate], result: ComparisonResult
 ) -> Diagnostics:
     """Also the share of MCMC noise in the test's variance, and what is left of the chains' beginnings.
 
     Both come from g_i, the slope of h_1 in the score of observation i, on a subset of the observations. The share is
     mean_i 4 Var(g_i' score_i) / v, from the batch means. The shift is the difference that chains with different
-    beginnings make to T: 2 mean_i g_i' (score_i - score'_i) over its standard error. ``units`` took the estimates to
-    the ``scores`` of the test.
+    beginnings make to T: 2 mean_i g_i' (score_i - score'_i) over its standard error. The estimates' operator of this
+    ``number`` is the hypothesis's; ``units`` took its scores to those of the test.
     """
     quality = chain_quality(estimates)
-    sampled = [one for one in estimates if one.batch_means.shape[1]]
+    means = [one.part("batch_means")[number] for one in estimates]
+    sampled = [one for one, part in zip(estimates, means, strict=True) if part.shape[1]]
     if not result.standard_error > 0 or not sampled:
         return quality
-    columns = np.random.default_rng(0).permutation(len(x))[:COLUMNS]
-    slopes = score_slopes(Langevin(), kernel, x[columns], np.stack([score[columns] for score in scores]), ROWS) * units
+    n, (rows, slopes) = len(test.hypothesis.x), row_slopes(test)
+    slopes = slopes * units
     projected = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
-        sign * np.einsum("ncbd,nd->ncb", one.batch_means[columns[:ROWS]], slope)
-        for sign, one, slope in zip((1, -1), estimates, slopes, strict=True)
-        if one.batch_means.shape[1]
+        sign * np.einsum("ncbd,nd->ncb", part[rows].reshape(len(rows), *part.shape[1:3], -1), slope.reshape(len(rows), -1))
+        for sign, part, slope in zip((1, -1), means, slopes, strict=True)
+        if part.shape[1]
     ]
     if len({part.shape for part in projected}) == 1:
         projected = [np.sum(projected, 0)]  # chains with the same keys move together
     if any(part[0].size < 2 for part in projected):
         return quality  # one mean says nothing about its error
-    share = noise_share(projected, len(x) * result.standard_error**2)
+    share = noise_share(projected, n * result.standard_error**2)
     shift = start_shift(projected, result.standard_error) if all(one.two_starts for one in sampled) else None
     return replace(quality, noise_share=share, start_shift=shift)
+
+
+def row_slopes(test: Studentised) -> tuple[np.ndarray, np.ndarray]:
+    """Some observations, and the slope of h_1 in the score of each: all, where they are known; else those paired with some others."""
+    hypothesis, n = test.hypothesis, len(test.hypothesis.x)
+    if test.sums.sensitivity is not None:
+        return np.arange(n), test.sums.sensitivity.scores / (n - 1)
+    columns = np.random.default_rng(0).permutation(n)[:COLUMNS]
+    slopes = score_slopes(hypothesis.operator, hypothesis.kernel, hypothesis.x[columns], hypothesis.scores[:, columns], ROWS)
+    return columns[:ROWS], slopes / (len(columns) - 1)
 
 
 def noise_share(projected: list[np.ndarray], variance: float) -> float:

@@ -13,10 +13,8 @@ from .._float64 import float64
 from .._validation import check_choice, check_count
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
-from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
-
-DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
-NAMES = ("langevin", *DISCRETE)
+from ..scores.operators import DISCRETE, NAMES
+from ..stein import Langevin, SteinOperator
 
 
 class Hypothesis(NamedTuple):

@@ -7,6 +7,7 @@ import math
 import platform
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import version
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,20 @@ class Diagnostics:
             started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
             lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """What each word (or value) of the data adds to a difference, the largest first: ``contributions`` sum to it."""
+
+    ids: np.ndarray
+    contributions: np.ndarray
+    names: tuple[str, ...] = ()  # of the words, where the models know them
+
+    def top(self, count: int = 5) -> list[tuple[str, float]]:
+        """The words that decide, by name or id, with their contributions."""
+        labels = self.names[:count] or [str(word) for word in self.ids[:count]]
+        return list(zip(labels, self.contributions[:count].tolist(), strict=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +128,10 @@ class ComparisonResult(DifferenceResult):
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
         What each observation adds to ``difference``.
+    words : Words or None
+        What each word adds to it, where discrete models were given.
+    order : (L,) array or None
+        The order of the values in a cyclic operator; None is their own.
     tests : tuple of ComparisonResult
         One entry for each kernel and operator where several were tested; p-values are adjusted.
     indistinguishable : bool
@@ -136,6 +155,13 @@ class ComparisonResult(DifferenceResult):
     tests: tuple[ComparisonResult, ...] = field(default=())
     diagnostics: Diagnostics | None = None
     indistinguishable: bool = False
+    words: Words | None = None
+    order: np.ndarray | None = None
+
+    def documents(self, count: int = 5) -> list[tuple[int, float]]:
+        """The observations that decide, with their contributions, the largest first."""
+        order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
+        return [(int(i), float(self.contributions[i])) for i in order]
 
     @property
     def calibration(self) -> str:
@@ -214,6 +240,13 @@ class ComparisonResult(DifferenceResult):
                 (f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests
             ]
             lines += ["", *table(("T", "adjusted p", "rejected", "operator", "kernel"), several, left=(3, 4))]
+        if self.words is not None:
+            rows = [
+                (f"{document}", number(share), word, number(part))
+                for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
+            ]
+            header = ("document", "adds to P - Q", "word", "adds to P - Q")
+            lines += ["", *table(header, [tuple(cell.replace("nan", "") for cell in row) for row in rows], left=(2,))]
         lines += ["", *(f"Note: {note}" for note in self.notes), self.sentence]
         return "\n".join(lines)
 
@@ -280,7 +313,7 @@ class GoodnessOfFitResult(TestResult):
 
 RECORDS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Conservative, Components, Diagnostics)
+    for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Conservative, Components, Diagnostics, Words)
 }
 
 
@@ -313,6 +346,8 @@ def encode(value: Any) -> Any:
     if is_dataclass(value):
         return {"record": type(value).__name__, **{f.name: encode(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, np.ndarray):
+        if np.issubdtype(value.dtype, np.integer):
+            return {"integers": value.tolist()}
         return {"array": [encode(float(entry)) for entry in value]}
     if isinstance(value, tuple):
         return [encode(entry) for entry in value]
@@ -328,6 +363,8 @@ def decode(value: Any) -> Any:
         return value
     if "float" in value:
         return float(value["float"])
+    if "integers" in value:
+        return read_only(np.array(value["integers"], dtype=np.int64))
     if "array" in value:
         return read_only(np.array([decode(entry) for entry in value["array"]], dtype=np.float64))
     arguments = {name: decode(part) for name, part in value.items() if name != "record"}

@@ -42,6 +42,13 @@ def latent_shapes(model: LatentVariableModel, x):
     return jax.eval_shape(lambda key, one: own_start(model, key, one), jax.random.key(0), x[0])
 
 
+def checked_latent(model: LatentVariableModel, x):
+    """The latent's shapes, once both log densities are known to return one number there."""
+    z = latent_shapes(model, x)
+    check_shapes(model, x, z)
+    return z
+
+
 def check_possible(model, x: np.ndarray) -> None:
     """Every word of every document can come from the model, where it can say so."""
     if not hasattr(model, "impossible"):

@@ -19,9 +19,9 @@ RIDGE = 1e-13
 class Averages(NamedTuple):
     """The estimates, and the batch means that they average."""
 
-    score: Float[np.ndarray, "n D"]
-    batch_means: Float[np.ndarray, "n C B D"]
-    mcse: Float[np.ndarray, "n D"]
+    score: Float[np.ndarray, "n ..."]
+    batch_means: Float[np.ndarray, "n C B ..."]
+    mcse: Float[np.ndarray, "n ..."]
 
 
 def average(batch_means: Float[np.ndarray, "n C B D"]) -> Averages:

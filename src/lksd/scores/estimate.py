@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._documents import is_sparse, read_documents
+from .._compile import remembered
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted
@@ -20,15 +21,16 @@ from ..samplers.base import split_latent
 from ..stein import Barker, DiscreteOperator, SteinOperator
 from .batches import Run, run
 from .chains import Plan, begins_twice
-from .checks import check_model, check_possible, check_run, check_shapes, kinds, latent_shapes
+from .checks import check_model, check_possible, check_run, checked_latent, kinds, latent_shapes
 from .conditional import Point, model_at
 from .control import Averages
 from .exact import exact_estimate, exact_parts
 from .operators import is_discrete, operators_for
-from .ratios import by_modified_posterior, score_averages, targets
+from .ratios import by_modified_posterior, score_averages, shaped, targets
 from .result import ScoreEstimate
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
+SHORT = 50  # draws below which one chain is run, since another would cost a warm-up of its own
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
 POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
@@ -72,7 +74,7 @@ def estimate_scores(
     draws : int, optional
         Draws kept for each observation over all its chains (default 400).
     chains : int, optional
-        Chains for each observation (default 2).
+        Chains for each observation (default 2, or 1 for fewer than 50 draws).
     exact : bool, optional
         None uses the model's exact marginal score if it has one; True demands it, False forbids it.
     control_variates : "auto" or "none"
@@ -112,7 +114,8 @@ def estimate_scores(
     if discrete:
         check_possible(model, data)
     model = float64_leaves(model)
-    common = {"index": ids, "seed": seed, "operator": operators if several else operators[0]}
+    operator = operators if several else operators[0]
+    common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable}
     own_notes = (model.note,) if hasattr(model, "note") else ()
     wanted = targets(operators, data) if discrete else None
     if exact is not False and (found := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
@@ -120,8 +123,7 @@ def estimate_scores(
     if exact:
         raise ValueError(f"exact: {model} offers no exact marginal score. Leave exact=None to estimate it.")
     points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
-    z = latent_shapes(model, points.x)
-    check_shapes(model, points.x, z)
+    z = remembered(checked_latent, model, points.x)
     check_start(initial, z, model)
     sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
     plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
@@ -142,11 +144,11 @@ def estimate_scores(
             notes, plan = (*notes, note), plan._replace(control=False)
         parts = [averages]
         if wanted is not None:
-            modified = control_variates == "none"
+            ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
             parts = [
                 by_modified_posterior(sampled, points, columns, keys)
                 if modified and isinstance(one, Barker)
-                else score_averages(one, averages.batch_means.reshape(*averages.batch_means.shape[:3], *wanted.values.shape[1:])[..., columns], data >= 0)
+                else score_averages(one, ratios, columns, data >= 0)
                 for one, columns in zip(operators, wanted.columns, strict=True)
             ]
     warn_of_poor_mixing(found.rhat, plan, ids)
@@ -279,7 +281,7 @@ def make_plan(warmup, draws, chains, control: bool, width: int) -> tuple[Plan, t
     """The lengths checked and made to divide: chains x batches x draws of a batch."""
     warmup = WARMUP if warmup is None else check_length("warmup", warmup, 0)
     draws = DRAWS if draws is None else check_length("draws", draws, 1)
-    chains = min(CHAINS, draws) if chains is None else check_length("chains", chains, 1)
+    chains = (CHAINS if draws >= SHORT else 1) if chains is None else check_length("chains", chains, 1)
     each = -(-draws // chains)
     batches = min(max(-(-BATCHES // chains), -(-each // LONGEST_BATCH)), each)
     plan = Plan(chains, warmup, batches, -(-each // batches), control)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..stein import SteinOperator
 from .checks import shape_of
-from .ratios import Targets, exact_ratios, has_exact_ratios, score_averages
+from .ratios import Targets, averages_of, exact_ratios, has_exact_ratios, score_averages
 from .result import ScoreEstimate
 
 BATCH = 64
@@ -46,10 +46,9 @@ def exact_parts(
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
-        ratios = np.asarray(exact_ratios(model, points, jnp.asarray(wanted.values)))
+        ratios = averages_of(np.asarray(exact_ratios(model, points, jnp.asarray(wanted.values)))[:, None, None])
         scores = [
-            score_averages(one, ratios[:, None, None][..., columns], data >= 0).score
-            for one, columns in zip(operators, wanted.columns, strict=True)
+            score_averages(one, ratios, columns, data >= 0).score for one, columns in zip(operators, wanted.columns, strict=True)
         ]
     else:
         score_of = exact_score(model)

@@ -39,26 +39,34 @@ def targets(operators: tuple[DiscreteOperator, ...], x: Int[np.ndarray, "n D"]) 
     return Targets(np.stack(found, -1), columns)
 
 
-def score_averages(
-    operator: DiscreteOperator, ratios: Float[np.ndarray, "n C B D M"], there: np.ndarray
-) -> Averages:
-    """The operator's scores from batch means of the ratios, its own batch means linearised about the estimate."""
-    n, chains, batches, dim, count = ratios.shape
-    flat = average(ratios.reshape(n, chains, batches, dim * count))
-    mean, error = (part.reshape(n, dim, count) for part in (flat.score, flat.mcse))
+def score_averages(operator: DiscreteOperator, ratios: Averages, columns: list[int], there: np.ndarray) -> Averages:
+    """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about the estimate."""
+    mean, error = ratios.score[..., columns], ratios.mcse[..., columns]
     variance = np.nan_to_num(error**2)  # unknown from one batch mean, and nil for exact ratios
     centre = mean[:, None, None]
-    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, ratios - centre)
-    # What stands at a position that does not exist is zero.
-    means = np.where(there.reshape(n, 1, 1, dim, *(1,) * (means.ndim - 4)), means, 0.0)
-    return averages_of(means)
+    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(
+        centre, ratios.batch_means[..., columns] - centre
+    )
+    return averages_of(zero_elsewhere(means, there))
+
+
+def zero_elsewhere(means: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Batch means (n, C, B, D, ...) with zeros at the positions that do not exist."""
+    if there.all():
+        return means
+    return np.where(there.reshape(len(there), 1, 1, -1, *(1,) * (means.ndim - 4)), means, 0.0)
 
 
 def averages_of(means: np.ndarray) -> Averages:
     """The average of batch means of scores of any shape."""
-    shape = means.shape[3:]
     flat = average(means.reshape(*means.shape[:3], -1))
-    return Averages(flat.score.reshape(-1, *shape), means, flat.mcse.reshape(-1, *shape))
+    return shaped(flat, means.shape[3:])
+
+
+def shaped(flat: Averages, shape: tuple[int, ...]) -> Averages:
+    """Averages of flat vectors as averages of arrays."""
+    score, means, error = flat
+    return Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
 
 
 def by_modified_posterior(sampled: Callable, points: Point, columns: list[int], keys) -> Averages:
@@ -72,7 +80,7 @@ def by_modified_posterior(sampled: Callable, points: Point, columns: list[int], 
     own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(keys).reshape(-1)
     means = sampled(every, own).plain.batch_means  # (n D M, C, B, 1)
     means = np.moveaxis(means.reshape(n, dim, len(columns), *means.shape[1:3]), (1, 2), (3, 4))
-    return averages_of(np.where(np.asarray(points.x)[:, None, None, :, None] >= 0, means, 0.0))
+    return averages_of(zero_elsewhere(means, np.asarray(points.x) >= 0))
 
 
 def has_exact_ratios(model: Any, length: int, wanted: bool | None) -> bool:

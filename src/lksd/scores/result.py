@@ -35,6 +35,8 @@ class ScoreEstimate:
         exact scores.
     two_starts : bool
         Whether every second chain began elsewhere, so that what is left of the beginning can be measured.
+    exchangeable : bool
+        Whether the model does not mind the order of the coordinates.
     method, notes
         How the scores were made.
     """
@@ -50,6 +52,7 @@ class ScoreEstimate:
     divergences: np.ndarray
     batch_means: Any
     two_starts: bool = False
+    exchangeable: bool = False
     notes: tuple[str, ...] = ()
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
@@ -131,6 +134,7 @@ def load_scores(path: str | Path) -> ScoreEstimate:
     parts = {name: tuple(record.pop(f"{name}_{number}") for number in range(len(operators))) for name in PARTS}
     several = saved["several"]
     notes = tuple(str(note) for note in record.pop("notes", ()))
-    plain = {"seed": int(record["seed"]), "method": str(record["method"]), "two_starts": bool(record["two_starts"]), "notes": notes}
+    plain = {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}
+    plain |= {name: bool(record[name]) for name in ("two_starts", "exchangeable")}
     plain |= {name: part if several else part[0] for name, part in parts.items()}
     return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])

@@ -2,7 +2,7 @@
 
 from .base import SteinOperator, stein_kernel
 from .discrete import Barker, Difference, DiscreteOperator, Gibbs
-from .gram import GramSums, gram_sums, paired, position_sums, score_slopes
+from .gram import GramSums, gram_sums, paired, score_slopes
 from .langevin import Langevin
 from .order import vocabulary_order
 
@@ -16,7 +16,6 @@ __all__ = [
     "SteinOperator",
     "gram_sums",
     "paired",
-    "position_sums",
     "score_slopes",
     "stein_kernel",
     "vocabulary_order",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +28,7 @@ from .discrete import DiscreteOperator
 from .moves import Moves
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
+LARGEST_TILE = 100  # documents: its square in float64 stays in a processor's cache
 
 
 class Bags(NamedTuple):
@@ -54,12 +56,6 @@ class Bags(NamedTuple):
         )
 
 
-class Tokens(NamedTuple):
-    """Which move each replacement of each word is: (n, D, M), -1 where there is no word."""
-
-    moves: Int[np.ndarray, "n D M"]
-
-
 class Crossed(NamedTuple):
     """Where a move meets a word of another document: u'B there, for the few pairs where it is not zero."""
 
@@ -69,15 +65,45 @@ class Crossed(NamedTuple):
     table: Int[np.ndarray, "R m"]  # the same for all pairs
 
 
-class Pairs(NamedTuple):
-    """What a tile of documents has in common; a group is a halved change, counted from ``lowest``."""
+class Corrections(NamedTuple):
+    """The pairs of moves with a word in common, and what each adds to the kernel as the groups have it."""
 
-    distances: Int[np.ndarray, "n m"]
+    move_x: Int[np.ndarray, " C"]
+    move_y: Int[np.ndarray, " C"]
+    change: Float[np.ndarray, " C"]
+
+
+class Meeting(NamedTuple):
+    """What n documents x and m documents y have in common; a group is a halved change, counted from ``lowest``."""
+
+    x: Bags
+    y: Bags
     crossed_x: Crossed
     crossed_y: Crossed
     lowest: int
     groups: int
     profiles: Float[np.ndarray, "G n m"]  # the kernel after changes that sum to 2 lowest, 2 lowest + 1, ...
+    corrections: Corrections
+
+    def swapped(self) -> Meeting:
+        found = self.corrections
+        return Meeting(
+            self.y,
+            self.x,
+            self.crossed_y,
+            self.crossed_x,
+            self.lowest,
+            self.groups,
+            np.swapaxes(self.profiles, 1, 2),
+            Corrections(found.move_y, found.move_x, found.change),
+        )
+
+
+class Slopes(NamedTuple):
+    """The derivatives of sum_j h(x_i, y_j) in the weights of x: of staying, and of each move."""
+
+    stay: Float[np.ndarray, "S n"]
+    moves: Float[np.ndarray, "S R"]
 
 
 def fits(operator: SteinOperator, kernel: Kernel) -> bool:
@@ -88,34 +114,53 @@ def fits(operator: SteinOperator, kernel: Kernel) -> bool:
 @float64
 def moves_of(operator: DiscreteOperator, x: np.ndarray, scores: np.ndarray) -> Moves:
     """The operator's moves as NumPy arrays."""
-    return jax.tree.map(np.asarray, operator.existing(jnp.asarray(x), jnp.asarray(scores)))
+    return jax.tree.map(np.asarray, _moves(operator, jnp.asarray(x), jnp.asarray(scores)))
 
 
-def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float[np.ndarray, "S n ..."]) -> tuple[Bags, Tokens]:
+@eqx.filter_jit
+def _moves(operator, x, scores):
+    return operator.existing(x, scores)
+
+
+def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float[np.ndarray, "S n ..."]) -> tuple[Bags, np.ndarray]:
+    """The documents as bags, and which move each replacement of each word is: (n, D, M), -1 where there is no word."""
     moves = moves_of(operator, x, scores)
-    n, size, count = len(x), operator.n_values, moves.values.shape[-1]
+    n, size, choices = len(x), operator.n_values, moves.values.shape[-1]
     there = x >= 0
-    rows, places = np.nonzero(there)
-    found = x[there].astype(np.int64)
-    counts = sparse.csr_array((np.ones(len(rows), np.int32), (rows, found)), (n, size))
-    counts.sum_duplicates()
-    # Words that are equal, in one document and with the same replacement, are one move.
-    keys = ((rows[:, None] * size + found[:, None]) * count + np.arange(count)).ravel()
-    unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    owner, total = unique // (size * count), len(unique)
-    old, new = np.repeat(found, count)[first], moves.values[there].ravel()[first].astype(np.int64)
-    given = moves.weights[:, there].reshape(len(scores), -1)
-    weights = np.stack([np.bincount(inverse, row, total) for row in given])
-    lines = np.arange(total)
-    words = sparse.csr_array(
-        (np.repeat([-1, 1], total).astype(np.int32), (np.concatenate([lines, lines]), np.concatenate([old, new]))), (total, size)
+    row = np.nonzero(there)[0]
+    # Equal words of one document are one, with their weights added.
+    keys, first, inverse, number = np.unique(
+        row * size + x[there].astype(np.int64), return_index=True, return_inverse=True, return_counts=True
     )
-    words.sum_duplicates()
-    own = (words * counts[owner]).sum(1) + (old != new)
-    tokens = np.full((*x.shape, count), -1)
-    tokens[there] = inverse.reshape(-1, count)
-    squares = (counts**2).sum(1)
-    return Bags(counts, squares, moves.stay.sum(-1), words, owner, weights, own), Tokens(tokens)
+    documents, old, total = keys // size, np.repeat(keys % size, choices), len(keys) * choices
+    new = moves.values[there][first].ravel().astype(np.int64)
+    counts = sparse.csr_array((number, keys % size, np.searchsorted(documents, np.arange(n + 1))), (n, size))
+    words = sparse.csr_array(
+        (np.tile([-1, 1], total), np.stack([old, new], 1).ravel(), 2 * np.arange(total + 1)), (total, size)
+    )
+    weights = np.stack(
+        [np.stack([np.bincount(inverse, column, len(keys)) for column in one.T], 1).ravel() for one in moves.weights[:, there]]
+    )
+    owner = np.repeat(documents, choices)
+    reached = np.minimum(np.searchsorted(keys, owner * size + new), len(keys) - 1)
+    there_too = np.where(keys[reached] == owner * size + new, number[reached], 0)
+    own = there_too - np.repeat(number, choices) + (old != new)
+    tokens = np.full((*x.shape, choices), -1)
+    tokens[there] = inverse[:, None] * choices + np.arange(choices)
+    squares = np.bincount(documents, number**2, n).astype(np.int64)
+    return Bags(counts, squares, moves.stay.sum(-1), words, owner, weights, own), tokens
+
+
+def meet(table: Float[np.ndarray, " T"], x: Bags, y: Bags) -> Meeting:
+    distances = x.squares[:, None] + y.squares - 2 * (x.counts @ y.counts.T).toarray()
+    crossed_x, crossed_y = cross(x, y), cross(y, x)
+    changes = [x.own, y.own, x.own[crossed_x.move] - crossed_x.overlap, y.own[crossed_y.move] - crossed_y.overlap]
+    lowest = int(min(change.min(initial=0) for change in changes))
+    groups = int(max(change.max(initial=0) for change in changes)) - lowest + 1
+    sums = 2 * lowest + np.arange(2 * groups - 1)
+    # Sums of changes that no pair of moves makes may lead beyond the table; what they find cancels or has no weight.
+    profiles = np.stack([table.take(distances + 2 * change, mode="clip") for change in sums])
+    return Meeting(x, y, crossed_x, crossed_y, lowest, groups, profiles, corrections(table, x, y, distances, crossed_x, crossed_y))
 
 
 def cross(moves: Bags, others: Bags) -> Crossed:
@@ -126,159 +171,113 @@ def cross(moves: Bags, others: Bags) -> Crossed:
     return Crossed(move, document, found.data, table)
 
 
-def common(kernel: BagOfWords, x: Bags, y: Bags) -> Pairs:
-    distances = x.squares[:, None] + y.squares - 2 * (x.counts @ y.counts.T).toarray()
-    crossed_x, crossed_y = cross(x, y), cross(y, x)
-    changes = [one.own for one in (x, y)]
-    changes += [one.own[crossed.move] - crossed.overlap for one, crossed in ((x, crossed_x), (y, crossed_y))]
-    lowest = int(min(change.min(initial=0) for change in changes))
-    groups = int(max(change.max(initial=0) for change in changes)) - lowest + 1
-    table = kernel_table(kernel, int(distances.max()) + 4 * (groups + abs(lowest)) + 5)
-    sums = 2 * lowest + np.arange(2 * groups - 1)
-    # Sums of changes that no pair of moves makes may lead below zero, and cancel in the corrections.
-    profiles = np.stack([table[np.maximum(distances + 2 * change, 0)] for change in sums])
-    return Pairs(distances, crossed_x, crossed_y, lowest, groups, profiles)
-
-
-def kernel_table(kernel: BagOfWords, size: int) -> Float[np.ndarray, " size"]:
-    """The kernel at the distances 0, 1, ..., up to a power of two."""
-    return _table(kernel, 1 << (size - 1).bit_length())
+def corrections(table, x: Bags, y: Bags, distances, crossed_x: Crossed, crossed_y: Crossed) -> Corrections:
+    shared = (x.words @ y.words.T).tocoo()  # u'w
+    row, column = shared.coords
+    n, m = distances.shape
+    i, j = x.owner.take(row), y.owner.take(column)
+    changes = x.own.take(row) - crossed_x.table.take(row * m + j) + y.own.take(column) - crossed_y.table.take(column * n + i)
+    apart = distances.take(i * m + j) + 2 * changes
+    return Corrections(row, column, table.take(apart - 2 * shared.data, mode="clip") - table.take(apart, mode="clip"))
 
 
 @float64
-def _table(kernel: BagOfWords, size: int) -> np.ndarray:
-    return np.asarray(kernel.of_distance(jnp.arange(size), 0))
+def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
+    """The kernel at all distances that two documents can have after a move each, up to a power of two."""
+    longest = int((2 * np.sqrt(bags.squares.max()) + 2 * np.sqrt(2)) ** 2) + 5
+    return np.asarray(_profile(kernel, jnp.arange(1 << longest.bit_length())))
 
 
-def grouped(bags: Bags, crossed: Crossed, pairs: Pairs, m: int) -> Float[np.ndarray, "S G n m"]:
-    """The weights of the moves of each document, summed over those with the same change against each other document."""
-    n, groups, own = len(bags.squares), pairs.groups, bags.own - pairs.lowest
+@eqx.filter_jit
+def _profile(kernel, distances):
+    return kernel.of_distance(distances, 0)
+
+
+def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
+    """The weights of the moves of each x_i, summed over those with the same change against each y_j."""
+    bags, crossed, groups = meeting.x, meeting.crossed_x, meeting.groups
+    n, m, own = len(bags.squares), len(meeting.y.squares), bags.own - meeting.lowest
     distinct = bags.weights[:1] if (bags.weights == bags.weights[0]).all() else bags.weights  # Difference: alike for all models
-    cells = bags.owner[crossed.move] * m + crossed.document
-    before, after = own[crossed.move], own[crossed.move] - crossed.overlap
-    moved = np.concatenate([after * (n * m) + cells, before * (n * m) + cells])
+    cells = bags.owner.take(crossed.move) * m + crossed.document
+    before = own.take(crossed.move)
+    moved = np.concatenate([(before - crossed.overlap) * (n * m) + cells, before * (n * m) + cells])
     sums = []
     for weights in distinct:
         alone = np.bincount(own * n + bags.owner, weights, groups * n).reshape(groups, n, 1)
-        changed = weights[crossed.move]
+        changed = weights.take(crossed.move)
         sums.append(alone + np.bincount(moved, np.concatenate([changed, -changed]), groups * n * m).reshape(groups, n, m))
     return np.broadcast_to(np.stack(sums), (len(bags.weights), groups, n, m))
 
 
-def witness_values(pairs: Pairs, y: Bags, n: int) -> Float[np.ndarray, "S G n m"]:
+def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     """(A^y k)(x_i after a change, y_j) by groups of changes, pairs of moves with a word in common not yet right."""
-    weights = np.swapaxes(grouped(y, pairs.crossed_y, pairs, n), 2, 3)
+    weights = np.ascontiguousarray(np.swapaxes(grouped(meeting.swapped()), 2, 3))
     values = np.empty(weights.shape)
-    for group in range(pairs.groups):
-        np.multiply(y.stay[:, None], pairs.profiles[group - pairs.lowest], out=values[:, group])
-        for other in range(pairs.groups):
-            values[:, group] += weights[:, other] * pairs.profiles[group + other]
+    for group in range(meeting.groups):
+        np.multiply(meeting.y.stay[:, None], meeting.profiles[group - meeting.lowest], out=values[:, group])
+        for other in range(meeting.groups):
+            values[:, group] += weights[:, other] * meeting.profiles[group + other]
     return values
 
 
-class Corrections(NamedTuple):
-    """The pairs of moves with a word in common, and what each adds to the kernel as the groups have it."""
-
-    row: Int[np.ndarray, " C"]  # move of x
-    column: Int[np.ndarray, " C"]  # move of y
-    change: Float[np.ndarray, " C"]
-
-
-def corrections(kernel: BagOfWords, pairs: Pairs, x: Bags, y: Bags) -> Corrections:
-    shared = (x.words @ y.words.T).tocoo()  # u'w
-    row, column = shared.coords
-    i, j = x.owner[row], y.owner[column]
-    change_x, change_y = x.own[row] - pairs.crossed_x.table[row, j], y.own[column] - pairs.crossed_y.table[column, i]
-    apart = pairs.distances[i, j] + 2 * (change_x + change_y)
-    table = kernel_table(kernel, int(apart.max(initial=0)) + 5)
-    right, wrong = apart - 2 * shared.data, np.maximum(apart, 0)
-    return Corrections(row, column, table[right] - table[wrong])
-
-
-def block(kernel: BagOfWords, x: Bags, y: Bags) -> Float[np.ndarray, "S n m"]:
-    """h(x_i, y_j) for all models."""
-    shape = (len(x.squares), len(y.squares))
-    pairs = common(kernel, x, y)
-    values = witness_values(pairs, y, shape[0])
-    h = x.stay[:, :, None] * values[:, -pairs.lowest]
-    weights = grouped(x, pairs.crossed_x, pairs, shape[1])
-    for group in range(pairs.groups):
+def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.ndarray, "S n m"]:
+    """h(x_i, y_j) for all models, from the witness values."""
+    x, y, found = meeting.x, meeting.y, meeting.corrections
+    h = x.stay[:, :, None] * values[:, -meeting.lowest]
+    weights = grouped(meeting)
+    for group in range(meeting.groups):
         h += weights[:, group] * values[:, group]
-    found = corrections(kernel, pairs, x, y)
-    cells = x.owner[found.row] * shape[1] + y.owner[found.column]
-    for s in range(len(h)):
-        extra = x.weights[s, found.row] * y.weights[s, found.column] * found.change
-        h[s] += np.bincount(cells, extra, h[s].size).reshape(shape)
+    cells = x.owner.take(found.move_x) * h.shape[2] + y.owner.take(found.move_y)
+    for own, other, one in zip(x.weights, y.weights, h, strict=True):
+        extra = own.take(found.move_x) * other.take(found.move_y) * found.change
+        one += np.bincount(cells, extra, one.size).reshape(one.shape)
     return h
 
 
-class Slopes(NamedTuple):
-    """The derivatives of sum_j h(x_i, y_j) in the weights of x: of staying, and of each move."""
-
-    stay: Float[np.ndarray, "S n"]
-    moves: Float[np.ndarray, "S R"]
-
-
-def slopes(kernel: BagOfWords, x: Bags, y: Bags, counted: Float[np.ndarray, "n m"]) -> Slopes:
-    """Over the pairs that ``counted`` marks with 1."""
-    pairs = common(kernel, x, y)
-    values = witness_values(pairs, y, len(x.squares)) * counted
-    found, crossed = corrections(kernel, pairs, x, y), pairs.crossed_x
-    marked = found.change * counted[x.owner[found.row], y.owner[found.column]]
-    own, owner = x.own - pairs.lowest, x.owner[crossed.move]
-    before, after = own[crossed.move], own[crossed.move] - crossed.overlap
+def slopes(meeting: Meeting, values: Float[np.ndarray, "S G n m"], same: bool) -> Slopes:
+    """Over all pairs; where x and y are the ``same`` documents, without those of a document with itself."""
+    x, y, crossed, found = meeting.x, meeting.y, meeting.crossed_x, meeting.corrections
+    if same:
+        values = values * (1 - np.eye(len(x.squares)))
+        found = found._replace(change=np.where(x.owner[found.move_x] == y.owner[found.move_y], 0.0, found.change))
+    n, m, own, owner = len(x.squares), len(y.squares), x.own - meeting.lowest, x.owner.take(crossed.move)
+    before = (own.take(crossed.move) * n + owner) * m + crossed.document
+    after = before - crossed.overlap * (n * m)
     moves = []
     for value, weights in zip(values, y.weights, strict=True):
-        changed = value[after, owner, crossed.document] - value[before, owner, crossed.document]
+        changed = value.take(after) - value.take(before)
         total = value.sum(2)[own, x.owner] + np.bincount(crossed.move, changed, len(own))
-        moves.append(total + np.bincount(found.row, weights[found.column] * marked, len(own)))
-    return Slopes(values[:, -pairs.lowest].sum(2), np.stack(moves))
+        moves.append(total + np.bincount(found.move_x, weights.take(found.move_y) * found.change, len(own)))
+    return Slopes(values[:, -meeting.lowest].sum(2), np.stack(moves))
 
 
-def row_slopes(kernel: BagOfWords, bags: Bags, count: int) -> Slopes:
-    """The slopes of sum_{j != i} h(x_i, x_j) for the first ``count`` documents, over all others."""
-    n, size = len(bags.squares), tile_size(bags)
-    parts = []
-    for first in range(0, count, size):
-        x = bags.part(first, last := min(first + size, count))
-        total = None
-        for start in range(0, n, size):
-            y = bags.part(start, end := min(start + size, n))
-            apart = (np.arange(first, last)[:, None] != np.arange(start, end)).astype(np.float64)
-            found = slopes(kernel, x, y, apart)
-            total = found if total is None else Slopes(total.stay + found.stay, total.moves + found.moves)
-        parts.append(total)
-    return Slopes(*(np.concatenate(part, 1) for part in zip(*parts, strict=True)))
+class Sensitivity(NamedTuple):
+    """How sum_{j != i} h(x_i, x_j) depends on document i."""
+
+    scores: Float[np.ndarray, "S n ..."]  # its derivative in the scores of i
+    positions: Float[np.ndarray, "S n D"]  # what each position of i adds to it
 
 
-def at_tokens(found: Slopes, tokens: Tokens) -> Float[np.ndarray, "S n D M"]:
-    """The slope in the weight of each replacement of each word, zero where there is no word."""
-    return np.where(tokens.moves >= 0, found.moves[:, np.maximum(tokens.moves, 0)], 0.0)
+def sensitivity(operator: DiscreteOperator, x, scores, found: Slopes, tokens: Int[np.ndarray, "n D M"]) -> Sensitivity:
+    """From the slopes in the weights of all moves to those in the scores, and to the parts of the positions."""
+    at_moves = np.where(tokens >= 0, found.moves[:, np.maximum(tokens, 0)], 0.0)
+    at_stay = np.broadcast_to(found.stay[..., None], (*found.stay.shape, x.shape[1]))
+    moves, slopes = _chained(operator, *(jnp.asarray(array) for array in (x, scores, at_stay, at_moves)))
+    stay, weights = (np.asarray(part) for part in moves)
+    return Sensitivity(np.asarray(slopes), stay * at_stay + np.sum(weights * at_moves, -1))
 
 
-def position_sums(operator: DiscreteOperator, kernel: BagOfWords, x, scores) -> Float[np.ndarray, "S n D"]:
-    bags, tokens = prepare(operator, x, scores)
-    found, moves = row_slopes(kernel, bags, len(x)), moves_of(operator, x, scores)
-    return moves.stay * found.stay[..., None] + np.sum(moves.weights * at_tokens(found, tokens), -1)
-
-
-def score_slopes(operator: DiscreteOperator, kernel: BagOfWords, x, scores, count: int) -> np.ndarray:
-    """The derivatives in the scores of the first ``count`` documents, divided by the number of others."""
-    bags, tokens = prepare(operator, x, scores)
-    found = row_slopes(kernel, bags, count)
-    own = jnp.asarray(x[:count])
-
+@eqx.filter_jit
+def _chained(operator, x, scores, at_stay, at_moves):
     def weights(scores):
-        moves = operator.existing(own, scores)
+        moves = operator.existing(x, scores)
         return moves.stay, moves.weights
 
-    _, back = jax.vjp(weights, jnp.asarray(scores[:, :count]))
-    at_stay = np.broadcast_to(found.stay[..., None], (*found.stay.shape, x.shape[1]))
-    at_moves = at_tokens(found, Tokens(tokens.moves[:count]))
-    return np.asarray(back((jnp.asarray(at_stay), jnp.asarray(at_moves)))[0]) / (len(x) - 1)
+    moves, back = jax.vjp(weights, scores)
+    return moves, back((at_stay, at_moves))[0]
 
 
 def tile_size(bags: Bags) -> int:
     """Documents of a tile, so that the table of changes stays within its budget."""
     each = max(1.0, len(bags.owner) / len(bags.squares))
-    return max(1, min(len(bags.squares), int(np.sqrt(ENTRIES / each))))
+    return max(1, min(len(bags.squares), LARGEST_TILE, int(np.sqrt(ENTRIES / each))))

@@ -17,6 +17,7 @@ from .._float64 import float64
 from .._progress import track
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from . import bags
+from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 
@@ -35,6 +36,7 @@ class GramSums(NamedTuple):
     squares: float  # the sum of H_ij^2 over i != j
     diagonal: Float[np.ndarray, " n"]  # H_ii
     products: Float[np.ndarray, "n B"]  # H W with the diagonal, for weights W (n, B)
+    sensitivity: Sensitivity | None = None  # of the row sums, where asked for and data are discrete
 
 
 class _Sums(eqx.Module):
@@ -46,7 +48,9 @@ class _Sums(eqx.Module):
 
 
 @float64
-def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weights=None, tile: int | None = None) -> GramSums:
+def gram_sums(
+    operator: SteinOperator, kernel: Kernel, x, scores, contrast, weights=None, tile: int | None = None, sensitive: bool = False
+) -> GramSums:
     """Reduce the Gram matrices of S models, each unordered pair of tiles computed once.
 
     Parameters
@@ -59,11 +63,14 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
     weights : (n, B) array, optional
     tile : int, optional
         Rows of a tile. Changes time and memory, not the answer.
+    sensitive : bool
+        Whether to add the ``sensitivity`` of the row sums, for discrete data.
     """
     n = len(x)
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
     if bags.fits(operator, kernel):
-        return _sums_of_bags(operator, kernel, x, np.asarray(scores), np.asarray(contrast, dtype=np.float64), weights, tile)
+        arrays = (np.asarray(scores), np.asarray(contrast, dtype=np.float64), weights)
+        return _sums_of_bags(operator, kernel, x, *arrays, tile, sensitive)
     rows = tile_rows(operator, kernel, *x.shape) if tile is None else min(tile, n)
     blocks = -(-n // rows)
     length = blocks * rows
@@ -95,19 +102,34 @@ def gram_sums(operator: SteinOperator, kernel: Kernel, x, scores, contrast, weig
         squares=float(sums.squares),
         diagonal=diagonal,
         products=np.asarray(sums.products)[:n] + diagonal[:, None] * weights,
+        sensitivity=sensitivity(operator, kernel, x, scores) if sensitive and isinstance(operator, DiscreteOperator) else None,
     )
 
 
-def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile: int | None) -> GramSums:
+def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile: int | None, sensitive: bool) -> GramSums:
     """The same where documents are compared by their words alone."""
-    n, every = len(x), bags.prepare(operator, x, scores)[0]
+    every, tokens = bags.prepare(operator, x, scores)
+    n, table = len(x), bags.kernel_table(kernel, every)
     rows = min(tile or bags.tile_size(every), n)
     edges = [(first, min(first + rows, n)) for first in range(0, n, rows)]
     parts = [every.part(*edge) for edge in edges]
     pairs = [(i, j) for i in range(len(edges)) for j in range(i, len(edges))]
     sums, diagonal, products, squares = np.zeros((len(scores) + 1, n)), np.zeros((len(scores), n)), np.zeros(weights.shape), 0.0
+    slopes = [bags.Slopes(np.zeros(part.stay.shape), np.zeros(part.weights.shape)) for part in parts]
+
+    def one(pair):
+        i, j = pair
+        meeting = bags.meet(table, parts[i], parts[j])
+        values = bags.witness_values(meeting)
+        found = []
+        if sensitive:
+            found.append((i, bags.slopes(meeting, values, i == j)))
+        if sensitive and i != j:
+            found.append((j, bags.slopes(other := meeting.swapped(), bags.witness_values(other), False)))
+        return bags.block(meeting, values), found
+
     with track("kernel", len(pairs)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (i, j), blocks in zip(pairs, pool.map(lambda pair: bags.block(kernel, *(parts[k] for k in pair)), pairs), strict=True):
+        for (i, j), (blocks, found) in zip(pairs, pool.map(one, pairs), strict=True):
             row, column = slice(*edges[i]), slice(*edges[j])
             if i == j:
                 diagonal[:, row] = np.einsum("sii->si", blocks)
@@ -120,9 +142,13 @@ def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile
             if i != j:  # a tile off the diagonal stands for its transpose too
                 sums[:, column] += with_contrast.sum(1)
                 products[column] += h.T @ weights[row]
+            for k, part in found:
+                slopes[k] = bags.Slopes(slopes[k].stay + part.stay, slopes[k].moves + part.moves)
             advance(1)
     own = contrast @ diagonal
-    return GramSums(sums[:-1], diagonal, sums[-1], squares, own, products + own[:, None] * weights)
+    total = bags.Slopes(*(np.concatenate(part, 1) for part in zip(*slopes, strict=True)))
+    found = bags.sensitivity(operator, x, scores, total, tokens) if sensitive else None
+    return GramSums(sums[:-1], diagonal, sums[-1], squares, own, products + own[:, None] * weights, found)
 
 
 @partial(jax.jit, static_argnames=("static", "rows"), donate_argnames="sums")
@@ -172,9 +198,7 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
 
 @float64
 def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
-    """The derivative of h_1(i) = sum_{j != i} h(x_i, x_j) / (n - 1) in the score of i, for the first ``count`` i: (S, count, ...)."""
-    if bags.fits(operator, kernel):
-        return bags.score_slopes(operator, kernel, x, scores, min(count, len(x)))
+    """The derivative of sum_{j != i} h(x_i, x_j) in the score of i, for the first ``count`` i: (S, count, ...)."""
     return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(scores), min(count, len(x))))
 
 
@@ -185,7 +209,7 @@ def _slopes(operator, kernel, x, scores, count):
 
         def projection(free):
             block = operator.block(kernel, point[None], free[:, None], x, scores)[:, 0]
-            return jnp.sum(jnp.where(jnp.arange(len(x)) == index, 0.0, block)) / (len(x) - 1)
+            return jnp.sum(jnp.where(jnp.arange(len(x)) == index, 0.0, block))
 
         return jax.grad(projection)(own)
 
@@ -194,11 +218,10 @@ def _slopes(operator, kernel, x, scores, count):
 
 
 @float64
-def position_sums(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Float[np.ndarray, "S n D"]:
-    """What each position of i adds to sum_{j != i} h(x_i, x_j)."""
-    if bags.fits(operator, kernel):
-        return bags.position_sums(operator, kernel, x, scores)
-    return np.asarray(_position_sums(operator, kernel, jnp.asarray(x), jnp.asarray(scores)))
+def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensitivity:
+    """By differentiation, for any kernel and witness."""
+    positions = np.asarray(_position_sums(operator, kernel, jnp.asarray(x), jnp.asarray(scores)))
+    return Sensitivity(score_slopes(operator, kernel, x, scores, len(x)), positions)
 
 
 @eqx.filter_jit

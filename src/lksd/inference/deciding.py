@@ -1,0 +1,24 @@
+"""Which words decide a comparison of discrete models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .comparison import CONTRAST, Studentised
+from .results import Words, read_only
+
+
+def deciding_words(test: Studentised, models: list[Any]) -> Words | None:
+    """What each word of the data adds to the difference, the largest first; None for real data."""
+    if test.sums.sensitivity is None or test.indistinguishable:
+        return None
+    x, n = test.hypothesis.x, len(test.hypothesis.x)
+    sums = np.tensordot(CONTRAST, test.sums.sensitivity.positions, 1) / (n * (n - 1))
+    ids, inverse = np.unique(x[x >= 0], return_inverse=True)
+    totals = np.bincount(inverse, sums[x >= 0])
+    order = np.argsort(-np.abs(totals), kind="stable")
+    vocabulary = next((model.vocabulary for model in models if getattr(model, "vocabulary", None) is not None), None)
+    names = () if vocabulary is None else tuple(vocabulary.words[i] for i in ids[order])
+    return Words(read_only(ids[order]), read_only(totals[order]), names)

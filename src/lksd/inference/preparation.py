@@ -1,0 +1,159 @@
+"""From data, models and options to what the tests on scores take."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from .._documents import read_documents
+from .._validation import LksdWarning, check_reals
+from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
+from ..models import LatentVariableModel
+from ..samplers import NUTS
+from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
+from ..stein import Barker, Difference, DiscreteOperator, Gibbs, SteinOperator
+
+UNEVEN = 100  # ratio of column scales that is reported
+PAPER = {"chains": 1, "exact": False, "control_variates": "none"}
+PAPER_LENGTHS = {False: {"warmup": 200, "draws": 500}, True: {"warmup": 80, "draws": 20}}  # real data; sweeps over documents
+PAPER_OPERATORS: dict[str, Any] = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
+
+
+class Prepared(NamedTuple):
+    """What the test on scores takes."""
+
+    x: np.ndarray
+    mask: np.ndarray | None
+    scores: list[tuple[np.ndarray, ...]]  # of each model, for each operator
+    operators: tuple[SteinOperator, ...]
+    kernel: Any
+    units: np.ndarray  # what the columns were divided by
+    notes: tuple[str, ...]
+
+
+def check_roles(models: dict[str, Any]) -> None:
+    """Every one a model or scores, all of the same kind of data."""
+    for name, model in models.items():
+        if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
+            raise TypeError(
+                f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance."
+            )
+    kinds = {name: describes_integers(model) for name, model in models.items()}
+    if len(set(kinds.values())) > 1:
+        named = " and ".join(f"{name} describes {'integers' if discrete else 'real numbers'}" for name, discrete in kinds.items())
+        raise ValueError(f"p and q: expected models of the same kind of data; {named}. Compare models of the same data.")
+
+
+def describes_integers(model) -> bool:
+    if isinstance(model, ScoreEstimate):
+        return isinstance(model.operators[0], DiscreteOperator)
+    return is_discrete(model)
+
+
+def common_operators(models: list[Any], operator, paper: bool) -> tuple[SteinOperator, ...]:
+    """The operators that all scores belong to: those of scores that are given, else as asked for."""
+    given = [model.operators for model in models if isinstance(model, ScoreEstimate)]
+    own = [model for model in models if not isinstance(model, ScoreEstimate)]
+    if not given:
+        return operators_for(papers_operator(operator, own[0]) if paper and is_discrete(own[0]) else operator, own)
+    if any(not same(given[0], other) for other in given[1:]):
+        raise ValueError(
+            f"p and q: expected scores of the same operators; got {named(given[0])} and {named(given[1])}"
+            ", or the same with another order of the values. Estimate both with operator=lksd.discrete_operators(p, q)."
+        )
+    if operator is not None and not same(given[0], wanted := operators_for(operator, own or [OfOperator(given[0][0])])):
+        raise ValueError(
+            f"operator: expected {named(given[0])}, to which the scores given belong; got {named(wanted)}. Leave it out."
+        )
+    return operators_for(given[0], own) if own else given[0]
+
+
+class OfOperator:
+    """Stands for a model of which only scores are known."""
+
+    def __init__(self, operator):
+        if isinstance(operator, DiscreteOperator):
+            self.n_values = operator.n_values
+            self.any_length = operator.average
+
+
+def same(a: tuple[SteinOperator, ...], b: tuple[SteinOperator, ...]) -> bool:
+    return len(a) == len(b) and all(bool(eqx.tree_equal(one, other)) for one, other in zip(a, b, strict=True))
+
+
+def named(operators: tuple[SteinOperator, ...]) -> str:
+    return ", ".join(str(one) for one in operators)
+
+
+def papers_operator(operator, model):
+    """A name as the paper's operator: one witness for each coordinate, the values in their own order."""
+    if isinstance(operator, (tuple, list)):
+        return tuple(papers_operator(one, model) for one in operator)
+    name = "difference" if operator is None else operator
+    return PAPER_OPERATORS[name](model.n_values) if name in PAPER_OPERATORS else operator
+
+
+def papers_options(options: dict, discrete: bool) -> dict:
+    """The sampling options of the paper, where the caller says nothing else."""
+    return PAPER | PAPER_LENGTHS[discrete] | {name: value for name, value in options.items() if value is not None}
+
+
+def as_scores(model, x, operators: tuple[SteinOperator, ...], options: dict, paper: bool) -> ScoreEstimate:
+    if isinstance(model, ScoreEstimate):
+        return model
+    if paper and options.get("sampler") is None and takes_gradients(model, x, options.get("counts")):
+        options = options | {"sampler": NUTS()}
+    return estimate_scores(model, x, operator=operators if is_discrete(model) else operators[0], **options)
+
+
+def prepare(
+    x, scores: list[ScoreEstimate], kernel, holdout, standardise: bool, counts: bool | None, paper: bool = False
+) -> Prepared:
+    """The data and scores in the units of the test, and the kernel on them."""
+    operators = scores[0].operators
+    if isinstance(operators[0], DiscreteOperator):
+        if holdout is not None or standardise:
+            raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
+        return prepare_discrete(x, scores, kernel, counts)
+    data, given, notes = check_reals("x", x), [one.score for one in scores], []
+    spread, units = data.std(0), np.ones(data.shape[1])
+    source = data if holdout is None else check_reals("holdout", holdout)
+    if source.shape[1:] != data.shape[1:]:
+        raise ValueError(f"holdout: expected {data.shape[1]} columns as in x; got {source.shape[1]}. Give data of the same kind.")
+    if standardise:
+        if not spread.all():
+            raise ValueError(f"standardise: column {int(np.argmin(spread))} of x is constant and has no scale. Drop it.")
+        units = spread
+        data, source, given = data / units, source / units, [score * units for score in given]
+        notes.append("columns are divided by their standard deviations; the hypothesis is about data in these units.")
+    elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
+        notes.append(f"columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
+        warnings.warn(f"x: {notes[-1]}", LksdWarning, stacklevel=3)
+    if kernel is None:
+        kernel = IMQ.median(source) if paper else default_kernel(source)
+        if holdout is not None:
+            notes.append(f"the kernel's scales come from a holdout of {len(source)} observations.")
+    return Prepared(data, None, [(score,) for score in given], operators, kernel, units, tuple(notes))
+
+
+def default_kernel(x) -> Kernel:
+    """A kernel for each coordinate at its own median scale; radial where a column is mostly constant."""
+    try:
+        return PerCoordinate.median(x)
+    except ValueError:
+        return IMQ.median(x)
+
+
+def prepare_discrete(x, scores: list[ScoreEstimate], kernel, counts: bool | None) -> Prepared:
+    operators = scores[0].operators
+    size = operators[0].n_values  # type: ignore[attr-defined]
+    tokens = read_documents(x, size, counts)
+    if kernel is None:
+        exchangeable = all(one.exchangeable for one in scores)
+        kernel = BagOfWords(IMQ(), size) if exchangeable else Hamming()
+    there = tokens >= 0
+    parts = [one.part("score") for one in scores]
+    return Prepared(tokens, None if there.all() else there, parts, operators, kernel, np.ones(()), ())
