@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from scipy.sparse import csr_array
 
 from ._validation import check_integers, check_range, to_numpy
@@ -85,7 +84,9 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
         if counts is False:
             raise ValueError("counts: a sparse matrix is read as word counts; got counts=False. Give token ids as a dense array.")
         if x.shape[1] != n_values:
-            raise ValueError(f"x: expected counts of {n_values} words, one column each; got {x.shape[1]} columns. Check the vocabulary.")
+            raise ValueError(
+                f"x: expected counts of {n_values} words, one column each; got {x.shape[1]} columns. Check the vocabulary."
+            )
     tokens = as_tokens(x)
     if counts is None and isinstance(x, np.ndarray) and looks_like_counts(tokens, n_values):
         raise ValueError(
@@ -94,7 +95,9 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
         )
     check_range("x", tokens, n_values)
     if not any_length and (tokens < 0).any():
-        raise ValueError("x: expected observations of one length; these differ, and the model does not declare any_length. Cut them.")
+        raise ValueError(
+            "x: expected observations of one length; these differ, and the model does not declare any_length. Cut them."
+        )
     return tokens
 
 

@@ -117,7 +117,11 @@ def test_goodness_of_fit():
         (lambda x, p, q: lksd.compare(x, p, q, operator="barker"), ValueError, "operator: expected 'langevin'"),
         (lambda x, p, q: lksd.compare(x, p, q, preset="papers"), ValueError, "preset: expected one of 'paper'"),
         (lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False), ValueError, r"expected sample\(key\) of PPCA .* shape \(4,\)"),
-        (lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q), ValueError, r"score_p: expected shape \(30, 10\)"),
+        (
+            lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q),
+            ValueError,
+            r"scores of P: expected shape \(30, 10\)",
+        ),
     ],
 )
 def test_bad_input(call, kind, message):

@@ -313,7 +313,17 @@ class GoodnessOfFitResult(TestResult):
 
 RECORDS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (ComparisonResult, MMDResult, GoodnessOfFitResult, Edgeworth, Bootstrap, Conservative, Components, Diagnostics, Words)
+    for cls in (
+        ComparisonResult,
+        MMDResult,
+        GoodnessOfFitResult,
+        Edgeworth,
+        Bootstrap,
+        Conservative,
+        Components,
+        Diagnostics,
+        Words,
+    )
 }
 
 

@@ -1,8 +1,10 @@
 """Latent variable models: densities and simulation, no inference."""
 
 from .base import LatentVariableModel
+from .beta_binomial import BetaBinomial
 from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
+from .markov import HiddenMarkov
 from .mixture import GaussianMixture
 from .predictive import PosteriorPredictive
 from .topics import LDA
@@ -11,9 +13,11 @@ from .truncated import TruncatedPPCA
 __all__ = [
     "LDA",
     "PPCA",
+    "BetaBinomial",
     "DirichletProcessMixture",
     "FactorAnalysis",
     "GaussianMixture",
+    "HiddenMarkov",
     "LatentVariableModel",
     "PosteriorPredictive",
     "TruncatedPPCA",

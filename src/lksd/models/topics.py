@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from .._float64 import as_float64
+from .._float64 import as_float64, float64_values
 from .._validation import check_finite
 from .._vocabulary import Vocabulary, as_vocabulary
 from .base import LatentVariableModel
@@ -110,18 +110,25 @@ class LDA(LatentVariableModel):
 
     def draw_topics(self, key, length: int, there=True):
         key_theta, key_z = jax.random.split(key)
-        theta = jax.random.dirichlet(key_theta, jnp.asarray(self.concentration), dtype=jnp.float64)
-        return jnp.where(there, pick(jax.random.uniform(key_z, (length,), jnp.float64), theta), -1)
+        theta = jax.random.dirichlet(key_theta, jnp.asarray(self.concentration))
+        return jnp.where(there, pick(jax.random.uniform(key_z, (length,)), theta), -1)
 
+    @float64_values
     def sample(self, key, length: int):
         """A document of ``length`` words, with their topics."""
         key_z, key_x = jax.random.split(key)
         z = self.draw_topics(key_z, length)
-        # One sorted table for all topics: row k rises from k to k + 1.
         below = jnp.cumsum(jnp.asarray(self.topics), 1)
-        table = (below / below[:, -1:] + jnp.arange(self.n_latent_values)[:, None]).ravel()
-        found = jnp.searchsorted(table, z + jax.random.uniform(key_x, (length,), jnp.float64), side="right")
-        return z, jnp.clip(found - z * self.n_values, 0, self.n_values - 1).astype(jnp.int32)
+        wanted = jax.random.uniform(key_x, (length,)) * below[z, -1]
+
+        def halve(_, ends):
+            low, high = ends  # the first word whose cumulative probability exceeds what is wanted lies in [low, high]
+            middle = (low + high) // 2
+            beyond = below[z, middle] > wanted
+            return jnp.where(beyond, low, middle + 1), jnp.where(beyond, middle, high)
+
+        ends = jnp.zeros(length, jnp.int32), jnp.full(length, self.n_values - 1, jnp.int32)
+        return z, jax.lax.fori_loop(0, self.n_values.bit_length(), halve, ends)[1]
 
     # -------------------------------------------------- exact, for few topics
 
@@ -161,7 +168,7 @@ class Document(LatentVariableModel):
     def gibbs(self, key, x, z):
         """One sweep of collapsed Gibbs: every word's topic from (count of the topic elsewhere + a_k) b_k(x_d)."""
         bits = jax.random.bits(key, z.shape, jnp.uint32)
-        uniforms = (bits.astype(jnp.float64) + 0.5) * 2.0**-32
+        uniforms = (bits.astype(self.emissions.dtype) + 0.5) * 2.0**-32
         topics = jnp.arange(self.n_latent_values)
 
         def visit(weights, inputs):
@@ -227,7 +234,7 @@ def dirichlet_multinomial(concentration, z):
 
 
 def topic_counts(z, count: int):
-    return jnp.sum(z[:, None] == jnp.arange(count), 0, dtype=jnp.float64)
+    return jnp.sum(z[:, None] == jnp.arange(count), 0, dtype=float)
 
 
 def along(table, z):

@@ -4,4 +4,12 @@ from .estimate import estimate_scores, takes_gradients
 from .operators import discrete_operators, is_discrete, operators_for
 from .result import ScoreEstimate, load_scores
 
-__all__ = ["ScoreEstimate", "discrete_operators", "estimate_scores", "is_discrete", "load_scores", "operators_for", "takes_gradients"]
+__all__ = [
+    "ScoreEstimate",
+    "discrete_operators",
+    "estimate_scores",
+    "is_discrete",
+    "load_scores",
+    "operators_for",
+    "takes_gradients",
+]

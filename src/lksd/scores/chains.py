@@ -46,9 +46,7 @@ class Reduced(NamedTuple):
     finite: Bool[Array, " C"]
 
 
-def run_batch(
-    model: LatentVariableModel, sampler: Sampler, initial: Start | None, points: Point, keys, plan: Plan
-) -> Reduced:
+def run_batch(model: LatentVariableModel, sampler: Sampler, initial: Start | None, points: Point, keys, plan: Plan) -> Reduced:
     """All chains of all observations of a batch."""
 
     def observation(point, key):

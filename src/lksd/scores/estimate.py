@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._documents import is_sparse, read_documents
 from .._compile import remembered
+from .._documents import is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted
@@ -30,7 +30,7 @@ from .ratios import by_modified_posterior, score_averages, shaped, targets
 from .result import ScoreEstimate
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
-SHORT = 50  # draws below which one chain is run, since another would cost a warm-up of its own
+SHORT = 50  # draws of a discrete latent below which one chain is run, since another would cost a warm-up of its own
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
 POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
@@ -74,7 +74,7 @@ def estimate_scores(
     draws : int, optional
         Draws kept for each observation over all its chains (default 400).
     chains : int, optional
-        Chains for each observation (default 2, or 1 for fewer than 50 draws).
+        Chains for each observation (default 2, or 1 for fewer than 50 draws of a discrete latent).
     exact : bool, optional
         None uses the model's exact marginal score if it has one; True demands it, False forbids it.
     control_variates : "auto" or "none"
@@ -121,7 +121,8 @@ def estimate_scores(
     if exact is not False and (found := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
         return exact_estimate(found, several, notes=own_notes, **common)
     if exact:
-        raise ValueError(f"exact: {model} offers no exact marginal score. Leave exact=None to estimate it.")
+        ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
+        raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")
     points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
     z = remembered(checked_latent, model, points.x)
     check_start(initial, z, model)
@@ -281,7 +282,8 @@ def make_plan(warmup, draws, chains, control: bool, width: int) -> tuple[Plan, t
     """The lengths checked and made to divide: chains x batches x draws of a batch."""
     warmup = WARMUP if warmup is None else check_length("warmup", warmup, 0)
     draws = DRAWS if draws is None else check_length("draws", draws, 1)
-    chains = (CHAINS if draws >= SHORT else 1) if chains is None else check_length("chains", chains, 1)
+    few = draws < SHORT and not width
+    chains = min(1 if few else CHAINS, draws) if chains is None else check_length("chains", chains, 1)
     each = -(-draws // chains)
     batches = min(max(-(-BATCHES // chains), -(-each // LONGEST_BATCH)), each)
     plan = Plan(chains, warmup, batches, -(-each // batches), control)

@@ -44,9 +44,7 @@ def score_averages(operator: DiscreteOperator, ratios: Averages, columns: list[i
     mean, error = ratios.score[..., columns], ratios.mcse[..., columns]
     variance = np.nan_to_num(error**2)  # unknown from one batch mean, and nil for exact ratios
     centre = mean[:, None, None]
-    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(
-        centre, ratios.batch_means[..., columns] - centre
-    )
+    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, ratios.batch_means[..., columns] - centre)
     return averages_of(zero_elsewhere(means, there))
 
 

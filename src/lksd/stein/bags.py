@@ -135,9 +135,7 @@ def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float
     documents, old, total = keys // size, np.repeat(keys % size, choices), len(keys) * choices
     new = moves.values[there][first].ravel().astype(np.int64)
     counts = sparse.csr_array((number, keys % size, np.searchsorted(documents, np.arange(n + 1))), (n, size))
-    words = sparse.csr_array(
-        (np.tile([-1, 1], total), np.stack([old, new], 1).ravel(), 2 * np.arange(total + 1)), (total, size)
-    )
+    words = sparse.csr_array((np.tile([-1, 1], total), np.stack([old, new], 1).ravel(), 2 * np.arange(total + 1)), (total, size))
     weights = np.stack(
         [np.stack([np.bincount(inverse, column, len(keys)) for column in one.T], 1).ravel() for one in moves.weights[:, there]]
     )

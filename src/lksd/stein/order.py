@@ -21,7 +21,7 @@ def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
     --------
     >>> import lksd
     >>> lksd.stein.vocabulary_order([0.4, 0.1, 0.2, 0.3])
-    array([1, 3, 0, 2])
+    array([1, 2, 3, 0])
     """
     values = check_finite("probabilities", np.asarray(probabilities, dtype=np.float64))
     if values.ndim != 1 or len(values) < 2 or (values < 0).any():
