@@ -12,24 +12,9 @@ import numpy as np
 
 ABSTRACTS = Path(__file__).parents[2] / "shared" / "data" / "arxiv" / "abstracts.jsonl.gz"
 OWN_STOP_WORDS = frozenset(
-    [
-        "however",
-        "via",
-        "using",
-        "study",
-        "present",
-        "paper",
-        "result",
-        "results",
-        "also",
-        "based",
-        "show",
-        "use",
-        "consider",
-        "considers",
-        "considered",
-        "resp",
-    ]
+    re.findall(
+        r"\w+", "however via using study present paper result results also based show use consider considers considered resp"
+    )
 )
 
 

@@ -75,10 +75,10 @@ def test_bootstrap_quantile_and_pvalue_decide_alike():
 
 
 def test_conservative_takes_the_larger():
-    null = calibration.Conservative(calibration.Edgeworth(0.1, -0.2))
+    null = calibration.Conservative((calibration.Edgeworth(0.1, -0.2),))
     for t in (-2.0, 0.3, 2.0):
-        assert null.upper(t) == max(null.corrected.upper(t), stats.norm.sf(t))
-        assert null.lower(t) == max(null.corrected.lower(t), stats.norm.cdf(t))
+        assert null.upper(t) == max(null.corrected[0].upper(t), stats.norm.sf(t))
+        assert null.lower(t) == max(null.corrected[0].lower(t), stats.norm.cdf(t))
     assert null.upper_quantile(0.05) >= stats.norm.ppf(0.95) - 1e-12
     assert null.lower_quantile(0.05) <= stats.norm.ppf(0.05) + 1e-12
 

@@ -47,8 +47,8 @@ def test_several_counts_by_quadrature(length):
     values = np.tile(np.arange(3), (3, 1))
     with jax.enable_x64(True):
         model = float64_leaves(MODEL)
-        logs = jax.vmap(model.log_marginal)(jnp.asarray(x))
-        ratios = np.asarray(jax.vmap(lambda point: model.marginal_ratios(point, values))(jnp.asarray(x)))
+        both = jax.jit(jax.vmap(lambda point: (model.log_marginal(point), model.marginal_ratios(point, values))))
+        logs, ratios = (np.asarray(part) for part in both(x))
     np.testing.assert_allclose(np.exp(logs), list(pmf.values()), rtol=1e-11)
     for point, row in zip(pmf, ratios, strict=True):
         expected = [[pmf[oracles.replaced(point, d, v)] / pmf[point] for v in range(3)] for d in range(length)]
@@ -85,10 +85,10 @@ def test_scores_within_their_errors(sampler):
 
 def test_posterior_and_joint_draws():
     x = jnp.array([2, 1, 1, -1])
-    theta = many(lambda key: MODEL.sample_posterior(key, x))
-    assert stats.kstest(theta, stats.beta(1.5 + 4, 2.5 + 2).cdf).pvalue > 1e-4
-    assert stats.kstest(many(lambda key: MODEL.initial(key, x)), stats.beta(1.5, 2.5).cdf).pvalue > 1e-4
-    theta, counts = (np.asarray(part) for part in many(lambda key: MODEL.sample(key, 3)))
+    draws = many(lambda key: (MODEL.sample_posterior(key, x), MODEL.initial(key, x), *MODEL.sample(key, 3)))
+    posterior, prior, theta, counts = (np.asarray(part) for part in draws)
+    assert stats.kstest(posterior, stats.beta(1.5 + 4, 2.5 + 2).cdf).pvalue > 1e-4
+    assert stats.kstest(prior, stats.beta(1.5, 2.5).cdf).pvalue > 1e-4
     points = oracles.lattice(3, 3)
     observed = np.bincount(counts @ [9, 3, 1], minlength=27)
     assert stats.chisquare(observed, len(counts) * np.array([probability(MODEL, point) for point in points])).pvalue > 1e-4
@@ -99,10 +99,12 @@ def test_posterior_and_joint_draws():
 
 def test_probabilities_next_to_zero_and_one_stay_inside():
     model = BetaBinomial(3, 0.02, 0.02)
-    theta = many(lambda key: model.initial(key, None), 1000)
-    with jax.enable_x64(True):
-        logs = jax.vmap(lambda z: model.log_prior(z) + model.log_likelihood(jnp.array([0, 3]), z))(theta)
-    theta, logs = np.asarray(theta), np.asarray(logs)
+
+    def draw(key):
+        theta = model.initial(key, None)
+        return theta, model.log_prior(theta) + model.log_likelihood(jnp.array([0, 3]), theta)
+
+    theta, logs = (np.asarray(part) for part in many(draw, 1000))
     assert ((theta > 0) & (theta < 1) & np.isfinite(logs)).all()
 
 

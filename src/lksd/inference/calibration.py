@@ -123,29 +123,33 @@ class Bootstrap(NullDistribution):
 
 @dataclass(frozen=True)
 class Conservative(NullDistribution):
-    """A corrected distribution that is never trusted to be narrower than the normal limit.
+    """Corrected distributions, none of which is trusted to be narrower than the others or than the normal limit.
 
     Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) a large
-    U makes its own resamples look skewed in its favour; the normal threshold is safe there. So a
-    correction may raise a p-value above the normal one, not lower it.
+    U makes its own resamples look skewed in its favour; the normal threshold is safe there. Where T is strongly skewed
+    the resamples correct too little of it. So a correction may raise a p-value above the normal one, not lower it.
     """
 
-    corrected: NullDistribution
+    corrected: tuple[NullDistribution, ...]
+
+    @property
+    def every(self) -> tuple[NullDistribution, ...]:
+        return (*self.corrected, Edgeworth())
 
     def upper(self, t: float) -> float:
-        return max(self.corrected.upper(t), Edgeworth().upper(t))
+        return max(one.upper(t) for one in self.every)
 
     def lower(self, t: float) -> float:
-        return max(self.corrected.lower(t), Edgeworth().lower(t))
+        return max(one.lower(t) for one in self.every)
 
     def upper_quantile(self, probability: float) -> float:
-        return max(self.corrected.upper_quantile(probability), Edgeworth().upper_quantile(probability))
+        return max(one.upper_quantile(probability) for one in self.every)
 
     def lower_quantile(self, probability: float) -> float:
-        return min(self.corrected.lower_quantile(probability), Edgeworth().lower_quantile(probability))
+        return min(one.lower_quantile(probability) for one in self.every)
 
     def __str__(self) -> str:
-        return f"larger p of {self.corrected} and normal"
+        return f"largest p of {', '.join(str(one) for one in self.corrected)} and normal"
 
 
 def replicate_count(alpha: float) -> int:

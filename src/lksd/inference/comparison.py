@@ -167,8 +167,16 @@ def choose_calibration(calibration: str, variance: str, n: int, alpha: float) ->
 
 def studentise(hypothesis: Hypothesis, settings: Settings, weights: np.ndarray | None) -> Studentised:
     """The numerator of T and its standard error sqrt(v / n)."""
+    whole = settings.guarded and weights is not None  # for the expansion beside the bootstrap
     sums = gram_sums(
-        hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, CONTRAST, weights, sensitive=settings.sensitive
+        hypothesis.operator,
+        hypothesis.kernel,
+        hypothesis.x,
+        hypothesis.scores,
+        CONTRAST,
+        weights,
+        sensitive=settings.sensitive,
+        whole=whole,
     )
     n = len(sums.rows)
     difference, notes = ustatistic.u_statistic(sums.rows), hypothesis.notes
@@ -211,25 +219,32 @@ def pair_values(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
 
 def zeroed(sums: GramSums) -> GramSums:
     """The sums of a contrast that is zero up to rounding."""
-    return sums._replace(rows=0 * sums.rows, squares=0.0, diagonal=0 * sums.diagonal, products=0 * sums.products)
+    return sums._replace(rows=0 * sums.rows, squares=0.0, diagonal=0 * sums.diagonal, products=0 * sums.products, matrix=None)
 
 
 def calibrate(test: Studentised, settings: Settings, weights: np.ndarray | None) -> NullDistribution:
     """The distribution of T under a true difference of zero."""
     if not test.error > 0 or settings.calibration == "normal":
         return Edgeworth()
-    corrected = expansion(test, settings) if weights is None else Bootstrap.of(studentised_replicates(test.sums, weights))
-    return Conservative(corrected) if settings.guarded else corrected
+    if weights is None:
+        corrected: tuple[NullDistribution, ...] = (expansion(test, settings),)
+    else:
+        corrected = (Bootstrap.of(studentised_replicates(test.sums, weights)),)
+        if settings.guarded:
+            corrected = (*corrected, expansion(test, settings))
+    return Conservative(corrected) if settings.guarded else corrected[0]
 
 
 def expansion(test: Studentised, settings: Settings) -> Edgeworth:
     """The Edgeworth expansion; g'Hg comes from at most ``EDGEWORTH_ROWS`` observations."""
     rows, hypothesis = test.sums.rows, test.hypothesis
     n = len(rows)
-    subset = np.arange(n)
+    subset, g = np.arange(n), rows / (n - 1) - ustatistic.u_statistic(rows)
+    if test.sums.matrix is not None:
+        return edgeworth(rows, subset, float(g @ test.sums.matrix @ g))
     if n > EDGEWORTH_ROWS:
         subset = np.sort(np.random.default_rng(settings.seed).choice(n, EDGEWORTH_ROWS, replace=False))
-    g = (rows / (n - 1) - ustatistic.u_statistic(rows))[subset]
+    g = g[subset]
     part = gram_sums(
         hypothesis.operator, hypothesis.kernel, hypothesis.x[subset], hypothesis.scores[:, subset], CONTRAST, g[:, None]
     )
@@ -279,14 +294,18 @@ def adjusted_pvalues(
     statistics = np.array([test.statistic for test in tests])
     influences = np.stack([test.influence for test in tests])
     normal = largest(normal_replicates(influences, settings.seed), two_sided)
-    if weights is None:
-        scores = np.array([null.normal_score(t) for null, t in zip(nulls, statistics, strict=True)])
+
+    def bounded(scores: np.ndarray) -> np.ndarray:
         return np.minimum(exceedances(normal, scores, two_sided), bonferroni(scores, two_sided))
+
+    if weights is None:
+        return bounded(np.array([null.normal_score(t) for null, t in zip(nulls, statistics, strict=True)]))
     resampled = largest(np.stack([studentised_replicates(test.sums, weights) for test in tests]), two_sided)
     pvalues = exceedances(resampled, statistics, two_sided)
     if not settings.guarded:
         return pvalues
-    return np.maximum(pvalues, np.minimum(exceedances(normal, statistics, two_sided), bonferroni(statistics, two_sided)))
+    expanded = [Conservative((expansion(test, settings),)).normal_score(test.statistic) for test in tests]
+    return np.maximum(pvalues, bounded(np.array(expanded)))
 
 
 def bonferroni(scores: np.ndarray, two_sided: bool) -> np.ndarray:

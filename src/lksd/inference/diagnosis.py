@@ -66,7 +66,7 @@ def diagnose(
 
 
 def row_slopes(test: Studentised) -> tuple[np.ndarray, np.ndarray]:
-    """Some observations, and the slope of h_1 in the score of each: all, where they are known; else those paired with some others."""
+    """Some observations, and the slope of h_1 in the score of each: all of them where that is known."""
     hypothesis, n = test.hypothesis, len(test.hypothesis.x)
     if test.sums.sensitivity is not None:
         return np.arange(n), test.sums.sensitivity.scores / (n - 1)

@@ -33,8 +33,8 @@ class LatentVariableModel(eqx.Module):
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
     p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
     values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out
-    given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and ``any_length = True``
-    where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
+    given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
+    ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
 
     Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
     that models of one shape share one compilation.

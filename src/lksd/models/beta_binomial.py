@@ -57,8 +57,13 @@ class BetaBinomial(LatentVariableModel):
     def value_probabilities(self) -> np.ndarray:
         """The beta-binomial probability of each count."""
         x, alpha, beta = np.arange(self.n_values), np.asarray(self.alpha), np.asarray(self.beta)
-        chosen = -special.betaln(x + 1, self.trials - x + 1) - np.log(self.trials + 1)  # log of the binomial coefficient
-        return np.exp(chosen + special.betaln(alpha + x, beta + self.trials - x) - special.betaln(alpha, beta))
+        return np.exp(self.log_choices + special.betaln(alpha + x, beta + self.trials - x) - special.betaln(alpha, beta))
+
+    @property
+    def log_choices(self) -> np.ndarray:
+        """The logs of the binomial coefficients, in which ``trials`` stands over 0, 1, ..., ``trials``."""
+        x = np.arange(self.n_values)
+        return -special.betaln(x + 1, self.trials - x + 1) - np.log(self.trials + 1)
 
     # -------------------------------------------------- densities
 
@@ -72,8 +77,7 @@ class BetaBinomial(LatentVariableModel):
         return self.log_choose(x) + x * jnp.log(theta) + (self.trials - x) * jnp.log1p(-theta)
 
     def log_choose(self, x):
-        """log of the binomial coefficient, trials over x."""
-        return gammaln(self.trials + 1.0) - gammaln(x + 1.0) - gammaln(self.trials - x + 1.0)
+        return jnp.asarray(self.log_choices)[x]
 
     def likelihood_ratios(self, x, values, z):
         """p(x with x_d -> v | theta) / p(x | theta)."""

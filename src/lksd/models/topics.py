@@ -68,7 +68,8 @@ class LDA(LatentVariableModel):
             )
         if self.vocabulary is not None and len(self.vocabulary.words) != self.topics.shape[1]:
             raise ValueError(
-                f"vocabulary: expected {self.topics.shape[1]} words, one for each column of topics; got {len(self.vocabulary.words)}."
+                f"vocabulary: expected {self.topics.shape[1]} words, one a column of topics; got {len(self.vocabulary.words)}. "
+                "List them all."
             )
 
     @property
@@ -150,7 +151,7 @@ class LDA(LatentVariableModel):
 class Document(LatentVariableModel):
     """LDA at one document: the probabilities b_k(x_d) of its D words and b_k(v) of M replacements of each."""
 
-    concentration: jax.Array  # (K,)
+    concentration: np.ndarray | jax.Array  # (K,)
     emissions: jax.Array  # (D, K)
     moved: jax.Array  # (D, M, K)
     there: jax.Array  # (D,), whether the position has a word

@@ -118,8 +118,8 @@ def estimate_scores(
     common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable}
     own_notes = (model.note,) if hasattr(model, "note") else ()
     wanted = targets(operators, data) if discrete else None
-    if exact is not False and (found := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
-        return exact_estimate(found, several, notes=own_notes, **common)
+    if exact is not False and (scores := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
+        return exact_estimate(scores, several, notes=own_notes, **common)
     if exact:
         ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
         raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")

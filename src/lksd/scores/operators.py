@@ -47,7 +47,7 @@ def check_alphabets(models) -> int:
     sizes = [int(model.n_values) for model in models]
     if len(set(sizes)) > 1:
         raise ValueError(
-            f"p and q: expected models of the same vocabulary; got {sizes[0]} and {next(s for s in sizes if s != sizes[0])} values. "
+            f"p and q: expected models of the same vocabulary; got {' and '.join(map(str, sizes))} values. "
             "Map both onto one vocabulary first."
         )
     words = [model.vocabulary.words for model in models if getattr(model, "vocabulary", None) is not None]

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..stein import DiscreteOperator
 from .conditional import Point, density_ratios
 from .control import Averages, average
 
@@ -25,7 +24,7 @@ class Targets(NamedTuple):
     columns: tuple[list[int], ...]
 
 
-def targets(operators: tuple[DiscreteOperator, ...], x: Int[np.ndarray, "n D"]) -> Targets:
+def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
     found: list[np.ndarray] = []
 
     def number(column: np.ndarray) -> int:
@@ -39,7 +38,7 @@ def targets(operators: tuple[DiscreteOperator, ...], x: Int[np.ndarray, "n D"]) 
     return Targets(np.stack(found, -1), columns)
 
 
-def score_averages(operator: DiscreteOperator, ratios: Averages, columns: list[int], there: np.ndarray) -> Averages:
+def score_averages(operator: Any, ratios: Averages, columns: list[int], there: np.ndarray) -> Averages:
     """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about the estimate."""
     mean, error = ratios.score[..., columns], ratios.mcse[..., columns]
     variance = np.nan_to_num(error**2)  # unknown from one batch mean, and nil for exact ratios
@@ -70,11 +69,10 @@ def shaped(flat: Averages, shape: tuple[int, ...]) -> Averages:
 def by_modified_posterior(sampled: Callable, points: Point, columns: list[int], keys) -> Averages:
     """Barker weights by a chain for every neighbour (Appendix B.2): n D M chains instead of n."""
     n, dim = points.x.shape
+    values: Any = points.values
     count = dim * len(columns)
     sites = np.stack(np.meshgrid(np.arange(dim), columns, indexing="ij"), -1).reshape(count, 2)
-    every = Point(
-        jnp.repeat(points.x, count, 0), jnp.repeat(points.values, count, 0), jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1))
-    )
+    every = Point(jnp.repeat(points.x, count, 0), jnp.repeat(values, count, 0), jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1)))
     own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(keys).reshape(-1)
     means = sampled(every, own).plain.batch_means  # (n D M, C, B, 1)
     means = np.moveaxis(means.reshape(n, dim, len(columns), *means.shape[1:3]), (1, 2), (3, 4))

@@ -72,10 +72,11 @@ class ScoreEstimate:
             given |= {f"{name}_{number}": array for number, array in enumerate(self.part(name))}
         settings = []
         for number, one in enumerate(self.operators):
+            order = getattr(one, "order", None)
             plain = {f.name: getattr(one, f.name) for f in fields(one) if f.name in ("n_values", "witness", "average")}
             settings.append({"kind": type(one).__name__} | plain)
-            if getattr(one, "order", None) is not None:
-                given[f"order_{number}"] = one.order
+            if order is not None:
+                given[f"order_{number}"] = order
         given["operators"] = json.dumps({"several": isinstance(self.operator, tuple), "each": settings})
         with Path(path).open("wb") as file:
             np.savez(file, schema=SCHEMA, **given)

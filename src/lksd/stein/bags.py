@@ -12,7 +12,7 @@ over the integer distances. All of it is sparse algebra and counting, hence SciP
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,7 +25,6 @@ from .._float64 import float64
 from ..kernels import BagOfWords, Kernel
 from .base import SteinOperator
 from .discrete import DiscreteOperator
-from .moves import Moves
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
 LARGEST_TILE = 100  # documents: its square in float64 stays in a processor's cache
@@ -112,8 +111,8 @@ def fits(operator: SteinOperator, kernel: Kernel) -> bool:
 
 
 @float64
-def moves_of(operator: DiscreteOperator, x: np.ndarray, scores: np.ndarray) -> Moves:
-    """The operator's moves as NumPy arrays."""
+def moves_of(operator: DiscreteOperator, x: np.ndarray, scores: np.ndarray) -> Any:
+    """The operator's ``Moves`` as NumPy arrays."""
     return jax.tree.map(np.asarray, _moves(operator, jnp.asarray(x), jnp.asarray(scores)))
 
 

@@ -37,6 +37,7 @@ class GramSums(NamedTuple):
     diagonal: Float[np.ndarray, " n"]  # H_ii
     products: Float[np.ndarray, "n B"]  # H W with the diagonal, for weights W (n, B)
     sensitivity: Sensitivity | None = None  # of the row sums, where asked for and data are discrete
+    matrix: Float[np.ndarray, "n n"] | None = None  # H with a diagonal of zeros, where asked for
 
 
 class _Sums(eqx.Module):
@@ -49,7 +50,15 @@ class _Sums(eqx.Module):
 
 @float64
 def gram_sums(
-    operator: SteinOperator, kernel: Kernel, x, scores, contrast, weights=None, tile: int | None = None, sensitive: bool = False
+    operator: SteinOperator,
+    kernel: Kernel,
+    x,
+    scores,
+    contrast,
+    weights=None,
+    tile: int | None = None,
+    sensitive: bool = False,
+    whole: bool = False,
 ) -> GramSums:
     """Reduce the Gram matrices of S models, each unordered pair of tiles computed once.
 
@@ -65,12 +74,14 @@ def gram_sums(
         Rows of a tile. Changes time and memory, not the answer.
     sensitive : bool
         Whether to add the ``sensitivity`` of the row sums, for discrete data.
+    whole : bool
+        Whether to add the ``matrix`` itself, for small n.
     """
     n = len(x)
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
     if bags.fits(operator, kernel):
         arrays = (np.asarray(scores), np.asarray(contrast, dtype=np.float64), weights)
-        return _sums_of_bags(operator, kernel, x, *arrays, tile, sensitive)
+        return _sums_of_bags(operator, kernel, x, *arrays, tile, sensitive, whole)
     rows = tile_rows(operator, kernel, *x.shape) if tile is None else min(tile, n)
     blocks = -(-n // rows)
     length = blocks * rows
@@ -85,10 +96,14 @@ def gram_sums(
     arrays, static = eqx.partition(on_device((operator, kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
     sums = _Sums(jnp.zeros((len(scores) + 1, length)), jnp.zeros(()), jnp.zeros((length, weights.shape[1])))
+    matrix = np.empty((length, length)) if whole else None
     with named_errors(kernel, x.shape[1]), track("kernel", blocks * (blocks + 1) // 2) as advance:
         for i in range(blocks):
             for j in range(i, blocks):
-                sums = _add_tile(sums, fixed, np.array([i, j]), static, rows)
+                sums, h = _add_tile(sums, fixed, np.array([i, j]), static, rows)
+                if matrix is not None:
+                    row, column = slice(i * rows, (i + 1) * rows), slice(j * rows, (j + 1) * rows)
+                    matrix[row, column], matrix[column, row] = h, h.T
             jax.block_until_ready(sums)
             advance(blocks - i)
     row_sums = np.asarray(sums.rows)[:, :n]
@@ -103,10 +118,13 @@ def gram_sums(
         diagonal=diagonal,
         products=np.asarray(sums.products)[:n] + diagonal[:, None] * weights,
         sensitivity=sensitivity(operator, kernel, x, scores) if sensitive and isinstance(operator, DiscreteOperator) else None,
+        matrix=None if matrix is None else matrix[:n, :n],
     )
 
 
-def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile: int | None, sensitive: bool) -> GramSums:
+def _sums_of_bags(
+    operator: Any, kernel: Any, x, scores, contrast, weights, tile: int | None, sensitive: bool, whole: bool
+) -> GramSums:
     """The same where documents are compared by their words alone."""
     every, tokens = bags.prepare(operator, x, scores)
     n, table = len(x), bags.kernel_table(kernel, every)
@@ -115,6 +133,7 @@ def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile
     parts = [every.part(*edge) for edge in edges]
     pairs = [(i, j) for i in range(len(edges)) for j in range(i, len(edges))]
     sums, diagonal, products, squares = np.zeros((len(scores) + 1, n)), np.zeros((len(scores), n)), np.zeros(weights.shape), 0.0
+    matrix = np.empty((n, n)) if whole else None
     slopes = [bags.Slopes(np.zeros(part.stay.shape), np.zeros(part.weights.shape)) for part in parts]
 
     def one(pair):
@@ -135,6 +154,8 @@ def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile
                 diagonal[:, row] = np.einsum("sii->si", blocks)
                 blocks[:, np.arange(blocks.shape[1]), np.arange(blocks.shape[1])] = 0.0
             h = np.tensordot(contrast, blocks, 1)
+            if matrix is not None:
+                matrix[row, column], matrix[column, row] = h, h.T
             with_contrast = np.concatenate([blocks, h[None]])
             sums[:, row] += with_contrast.sum(2)
             products[row] += h @ weights[column]
@@ -148,11 +169,12 @@ def _sums_of_bags(operator: Any, kernel: Any, x, scores, contrast, weights, tile
     own = contrast @ diagonal
     total = bags.Slopes(*(np.concatenate(part, 1) for part in zip(*slopes, strict=True)))
     found = bags.sensitivity(operator, x, scores, total, tokens) if sensitive else None
-    return GramSums(sums[:-1], diagonal, sums[-1], squares, own, products + own[:, None] * weights, found)
+    return GramSums(sums[:-1], diagonal, sums[-1], squares, own, products + own[:, None] * weights, found, matrix)
 
 
 @partial(jax.jit, static_argnames=("static", "rows"), donate_argnames="sums")
-def _add_tile(sums: _Sums, fixed, position, static, rows: int) -> _Sums:
+def _add_tile(sums: _Sums, fixed, position, static, rows: int) -> tuple[_Sums, jax.Array]:
+    """The sums with the tile at a position added, and the contrast's tile itself."""
     arrays, contrast, (x, scores, weights), n = fixed
     operator, kernel = eqx.combine(arrays, static)
     i, j = position
@@ -173,11 +195,12 @@ def _add_tile(sums: _Sums, fixed, position, static, rows: int) -> _Sums:
     rows_i, rows_j = (jnp.stack([part.sum(axis) for part in every]) for axis in (1, 0))
     products = add(sums.products, i, h @ at(weights, j))
     products = jax.lax.cond(i == j, lambda: products, lambda: add(products, j, h.T @ at(weights, i)))
-    return _Sums(
+    added = _Sums(
         rows=add(add(sums.rows, i, rows_i, 1), j, mirrored * rows_j, 1),
         squares=sums.squares + (1 + mirrored) * jnp.sum(h**2),
         products=products,
     )
+    return added, h
 
 
 @float64

@@ -26,7 +26,7 @@ def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
     values = check_finite("probabilities", np.asarray(probabilities, dtype=np.float64))
     if values.ndim != 1 or len(values) < 2 or (values < 0).any():
         raise ValueError(
-            f"probabilities: expected at least two numbers that are not negative; got shape {values.shape}. Give one for each value."
+            f"probabilities: expected at least two numbers, none negative; got shape {values.shape}. Give one for each value."
         )
     ascending = np.argsort(values, kind="stable")
     up_and_down = np.concatenate([ascending[0::2], ascending[1::2][::-1]])  # no jump where the cycle closes
