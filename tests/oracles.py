@@ -307,3 +307,17 @@ def truncated_first_coordinate(model):
     density = (likelihood / normaliser) @ prior * (z[1] - z[0])
     marginal = density.reshape(len(edge), len(edge)).sum(1) * (edge[1] - edge[0])
     return edge, np.cumsum(marginal) * (edge[1] - edge[0])
+
+
+# ------------------------------------------------------------- latent Dirichlet allocation, tiny
+
+
+def lda_mass(concentration, topics, document) -> float:
+    """p(document) by summing over the topics of all its words."""
+    total = 0.0
+    for z in itertools.product(range(len(topics)), repeat=len(document)):
+        counts = np.bincount(z, minlength=len(topics))
+        log_prior = gammaln(np.sum(concentration)) - gammaln(np.sum(concentration) + len(document))
+        log_prior += np.sum(gammaln(concentration + counts) - gammaln(concentration))
+        total += np.exp(log_prior) * np.prod([topics[k][word] for k, word in zip(z, document, strict=True)])
+    return float(total)

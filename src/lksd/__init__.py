@@ -2,13 +2,14 @@
 
 from importlib.metadata import version
 
-from . import kernels, models, samplers, stein
+from . import adapters, kernels, models, samplers, stein
 from ._validation import LksdWarning
 from .inference import (
     ComparisonResult,
     Diagnostics,
     GoodnessOfFitResult,
     MMDResult,
+    Words,
     compare,
     compare_scores,
     goodness_of_fit,
@@ -27,6 +28,8 @@ __all__ = [
     "LksdWarning",
     "MMDResult",
     "ScoreEstimate",
+    "Words",
+    "adapters",
     "compare",
     "compare_scores",
     "discrete_operators",

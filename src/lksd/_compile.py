@@ -23,8 +23,22 @@ def compiled(function, *arguments):
         program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
         return program.lower(arrays).compile()
 
-    executable = _known(function, arguments, build)
-    return lambda *given: executable(eqx.filter(given, eqx.is_array))
+    return Program(_known(function, arguments, build))
+
+
+class Program:
+    """An executable that takes what the function takes."""
+
+    def __init__(self, executable):
+        self.executable = executable
+
+    def __call__(self, *given):
+        return self.executable(eqx.filter(given, eqx.is_array))
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether it calls LAPACK: two such programs at the same time can wait for each other for ever."""
+        return "lapack" in self.executable.as_text()
 
 
 def remembered(function, *arguments):

@@ -1,5 +1,7 @@
 """Estimated scores against exact ones."""
 
+import subprocess
+import sys
 import warnings
 
 import blackjax
@@ -185,6 +187,17 @@ def test_chains_begin_where_they_are_told():
     assert all(stats.kstest((normal[:, i] - mean) / 0.5, "norm").pvalue > 1e-3 for i, mean in enumerate((1.0, -2.0)))
     assert stats.kstest(begun(BoxStart(-2.0, 2.0)).ravel(), stats.uniform(-2, 4).cdf).pvalue > 1e-3
     assert stats.kstest(begun(None).ravel(), "norm").pvalue > 1e-3
+
+
+def test_linear_algebra_in_chains_does_not_hang():
+    """Programs that call LAPACK wait for each other for ever when they run at the same time."""
+    code = """
+import numpy as np, lksd
+rng = np.random.default_rng(0)
+model = lksd.models.GaussianMixture(np.full(10, 0.1), rng.normal(size=(10, 40)), np.stack([np.eye(40)] * 10))
+lksd.estimate_scores(model, rng.normal(size=(80, 40)), exact=False)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_to_arviz():

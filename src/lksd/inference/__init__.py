@@ -4,13 +4,14 @@ from .compare import compare, goodness_of_fit
 from .comparison import compare_scores
 from .goodness_of_fit import goodness_of_fit_scores
 from .mmd import relative_mmd
-from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult, MMDResult, load_result
+from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult, MMDResult, Words, load_result
 
 __all__ = [
     "ComparisonResult",
     "Diagnostics",
     "GoodnessOfFitResult",
     "MMDResult",
+    "Words",
     "compare",
     "compare_scores",
     "goodness_of_fit",

@@ -67,6 +67,11 @@ class PosteriorPredictive(LatentVariableModel):
                 "model: expected a LatentVariableModel whose densities have every term that depends on its parameters, or a "
                 f"function that makes one; got {model!r}. Draws can be averaged only where their densities can be compared."
             )
+        if hasattr(one[0], "n_values"):
+            raise TypeError(
+                f"model: expected a model of real observations; {one[0]} describes integers, whose draws cannot be averaged yet. "
+                "Compare it at one value of the parameters, such as their mean."
+            )
         self.models = jax.tree.map(stacked, *one)
 
     def chosen(self, index) -> Any:

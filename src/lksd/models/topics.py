@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from .._validation import check_finite
 from .._vocabulary import Vocabulary, as_vocabulary
 from .base import LatentVariableModel
 
+FEW = 16  # weights that are summed one by one
 CHEAP = 5_000_000  # operations of the dynamic program for one document up to which it is used unasked
 
 
@@ -112,14 +114,14 @@ class LDA(LatentVariableModel):
     def draw_topics(self, key, length: int, there=True):
         key_theta, key_z = jax.random.split(key)
         theta = jax.random.dirichlet(key_theta, jnp.asarray(self.concentration))
-        return jnp.where(there, pick(jax.random.uniform(key_z, (length,)), theta), -1)
+        return jnp.where(there, jax.vmap(pick, (0, None))(jax.random.uniform(key_z, (length,)), theta), -1)
 
     @float64_values
     def sample(self, key, length: int):
         """A document of ``length`` words, with their topics."""
         key_z, key_x = jax.random.split(key)
         z = self.draw_topics(key_z, length)
-        below = jnp.cumsum(jnp.asarray(self.topics), 1)
+        below = jnp.asarray((np if isinstance(self.topics, np.ndarray) else jnp).cumsum(self.topics, 1))
         wanted = jax.random.uniform(key_x, (length,)) * below[z, -1]
 
         def halve(_, ends):
@@ -245,9 +247,24 @@ def along(table, z):
 
 def pick(uniform, weights):
     """The index that a uniform number falls on, with probability proportional to its weight."""
-    below = jnp.cumsum(weights, -1)
-    threshold = jnp.expand_dims(uniform * below[..., -1], -1)
-    return jnp.sum(below[..., :-1] < threshold, -1, dtype=jnp.int32)
+    return locate(uniform * jnp.sum(weights), weights)
+
+
+def locate(level, weights):
+    """The first index at which the sum of the weights so far reaches a level: among rows of them first, if there are many."""
+    count = weights.shape[0]
+    if count <= FEW:
+        index, below = jnp.zeros((), jnp.int32), weights[0]
+        for k in range(1, count):
+            index, below = index + (below < level), below + weights[k]
+        return index
+    width = math.isqrt(count - 1) + 1
+    rows = -(-count // width)
+    table = jnp.concatenate([weights, jnp.zeros(rows * width - count)]).reshape(rows, width)
+    sums = jnp.sum(table, 1)
+    row = locate(level, sums)
+    rest = level - jnp.sum(jnp.where(jnp.arange(rows) < row, sums, 0.0))
+    return jnp.minimum(row * width + locate(rest, table[row]), count - 1)
 
 
 def shifted(array, axis: int):

@@ -46,8 +46,8 @@ def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: in
         rows = jnp.minimum(start + jnp.arange(size), n - 1)
         return (model, sampler, initial, jax.tree.map(lambda leaf: leaf[rows], points), keys[rows])
 
-    with track("chains", n) as advance, ThreadPoolExecutor(workers) as pool:
-        program = compiled(run_batch, *batch(0), plan)
+    program = compiled(run_batch, *batch(0), plan)
+    with track("chains", n) as advance, ThreadPoolExecutor(1 if program.runs_alone else workers) as pool:
 
         @float64
         def one(start):

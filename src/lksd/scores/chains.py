@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from ..models import LatentVariableModel
+from ..models.base import of_length
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import given_integers, log_posterior, split_latent
 from .conditional import Point, conditional_score, model_at
@@ -91,7 +92,7 @@ def begins_twice(model: Any, u) -> bool:
 
 def own_start(model: Any, key, x):
     """Where the model says, or a draw from its prior."""
-    return model.unconstrain(model.initial(key, x) if hasattr(model, "initial") else model.sample(key)[0])
+    return model.unconstrain(model.initial(key, x) if hasattr(model, "initial") else of_length(model, x.shape[0]).sample(key)[0])
 
 
 def run_chain(model: LatentVariableModel, sampler: Sampler, point: Point, start, key, plan: Plan) -> Reduced:

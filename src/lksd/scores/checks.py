@@ -60,7 +60,7 @@ def check_possible(model, x: np.ndarray) -> None:
         name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
         raise ValueError(
             f"x: word {word}{name} in document {document} has probability zero under {model}, and so has the document "
-            f"({len(set(where[:, 0].tolist()))} such documents). Smooth the topics, or remove the word."
+            f"({len(set(where[:, 0].tolist()))} such documents). Smooth the model's probabilities, or remove the word."
         )
 
 

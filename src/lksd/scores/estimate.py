@@ -130,7 +130,7 @@ def estimate_scores(
     plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
     plan = plan._replace(averaged=discrete and control_variates == "auto")
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
-    anywhere = isinstance(sampler, Gibbs)
+    anywhere = isinstance(sampler, (Gibbs, Exact))
 
     def sampled(points: Point, keys) -> Run:
         found = run(*run_options, points, keys, plan, batch_size)
@@ -146,6 +146,8 @@ def estimate_scores(
         parts = [averages]
         if wanted is not None:
             ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
+            if modified and any(isinstance(one, Barker) for one in operators):
+                check_modified(model, points, sampler)
             parts = [
                 by_modified_posterior(sampled, points, columns, keys)
                 if modified and isinstance(one, Barker)
@@ -184,6 +186,21 @@ def read(model, operators: tuple[SteinOperator, ...], x, counts: bool | None) ->
     return read_documents(x, model.n_values, counts, model.any_length)
 
 
+def check_modified(model, points: Point, sampler: Sampler) -> None:
+    """Chains for the modified posterior need its density alone, or a model that knows how to sweep it."""
+    own = hasattr(at_first(model, points), "between")
+    if not own and isinstance(sampler, (Gibbs, Exact, WithinGibbs)):
+        raise ValueError(
+            f'control_variates: "none" with Barker needs chains for a modified posterior, for which {model} has no sampler. '
+            'Use control_variates="auto", or give the model between(x, values, d, m) and share(x, values, d, m, z).'
+        )
+
+
+def at_first(model, points: Point):
+    """The model at the first observation, as shapes."""
+    return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
+
+
 def better_averages(found: Run, plan: Plan) -> tuple[Averages, str | None]:
     """The averages with control variates where they reduce the error."""
     if not plan.control or found.controlled is None:
@@ -196,11 +213,7 @@ def better_averages(found: Run, plan: Plan) -> tuple[Averages, str | None]:
 def means_used(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
-    if plan.averaged:
-        first = jax.tree.map(lambda leaf: leaf[0], points)
-        if hasattr(jax.eval_shape(model_at, model, first), "averaged_ratios"):
-            return "Rao-Blackwellised"
-    return "plain means"
+    return "Rao-Blackwellised" if plan.averaged and hasattr(at_first(model, points), "averaged_ratios") else "plain means"
 
 
 def as_one(parts: list, several: bool):

@@ -15,6 +15,7 @@ from .conditional import Point, density_ratios
 from .control import Averages, average
 
 BATCH = 16
+POSITIONS = 20  # of an observation, over which correlations are averaged
 
 
 class Targets(NamedTuple):
@@ -40,11 +41,32 @@ def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
 
 def score_averages(operator: Any, ratios: Averages, columns: list[int], there: np.ndarray) -> Averages:
     """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about the estimate."""
-    mean, error = ratios.score[..., columns], ratios.mcse[..., columns]
-    variance = np.nan_to_num(error**2)  # unknown from one batch mean, and nil for exact ratios
+    mean, factor = ratios.score[..., columns], inflation(ratios.batch_means)[:, None, None]
+    variance = np.nan_to_num(factor * ratios.mcse[..., columns] ** 2)  # unknown from one batch mean, and nil for exact ratios
     centre = mean[:, None, None]
     means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, ratios.batch_means[..., columns] - centre)
-    return averages_of(zero_elsewhere(means, there))
+    found = averages_of(zero_elsewhere(means, there))
+    return found._replace(mcse=found.mcse * np.sqrt(factor.reshape(-1, *(1,) * (found.mcse.ndim - 1))))
+
+
+def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
+    """How much larger the variance of an observation's means is than that of as many independent batches.
+
+    Short runs have batches of one draw, which are correlated. With c_k the sum of products at lag k about a chain's own mean,
+    the variance of the mean is (c_0 + 2 sum_{k <= W} c_k) / (B - 1 - 2 W) if correlations end at lag W: each c_k is too
+    small by that variance. The correlations are averaged over an observation's positions.
+    """
+    batches = means.shape[2]
+    window = batches // 4
+    if window == 0:
+        return np.ones(len(means))
+    few = means[:, :, :, :POSITIONS]
+    centred = few - few.mean(2, keepdims=True)
+    own = np.sum(centred**2, (1, 2))
+    lagged = sum(np.sum(centred[:, :, k:] * centred[:, :, :-k], (1, 2)) for k in range(1, window + 1))
+    moving = own > 1e-24 * np.max(few**2, (1, 2))
+    share = np.divide(lagged, own, out=np.zeros_like(own), where=moving).sum((1, 2)) / np.maximum(moving.sum((1, 2)), 1)
+    return np.maximum((1 + 2 * share) * (batches - 1) / (batches - 1 - 2 * window), 1.0)
 
 
 def zero_elsewhere(means: np.ndarray, there: np.ndarray) -> np.ndarray:
