@@ -147,6 +147,46 @@ def many_scores(n: int) -> dict:
     return {"seconds": took, "megabytes": peak_megabytes() - baseline}
 
 
+def topic_models(n: int, topics: int, vocabulary: int, length: int):
+    """Documents of one LDA model and two others with its topics."""
+    import equinox as eqx
+    import jax
+    import numpy as np
+
+    import lksd
+
+    words = np.random.default_rng(0).dirichlet(np.ones(vocabulary), topics)
+    data, p, q = (lksd.models.LDA(np.full(topics, a), words) for a in (0.1, 1.1, 0.6))
+    sample = eqx.filter_jit(lambda model, keys: jax.vmap(lambda key: model.sample(key, length)[1])(keys))
+    with jax.enable_x64(True):
+        return np.asarray(sample(data, jax.random.split(jax.random.key(0), n))), p, q
+
+
+def topics(n: int) -> dict:
+    """The paper's LDA problem, both operators, 80 + 20 sweeps."""
+    return sampled(*topic_models(n, 3, 10_000, 50), warmup=80, draws=20)
+
+
+def barker(n: int) -> dict:
+    """Barker weights at K = 100 and D = 100, 5 + 10 sweeps."""
+    import warnings
+
+    import lksd
+
+    warnings.simplefilter("ignore", lksd.LksdWarning)
+    return sampled(*topic_models(n, 100, 10_000, 100), operator="barker", warmup=5, draws=10)
+
+
+def many_documents(n: int) -> dict:
+    """The peak of resident memory above the import for a whole test of n documents, K = 100."""
+    import lksd
+
+    baseline = peak_megabytes()
+    x, p, q = topic_models(n, 100, 10_000, 50)
+    took = seconds(lambda: lksd.compare(x, p, q, exact=False, warmup=10, draws=20))
+    return {"seconds": took, "megabytes": peak_megabytes() - baseline}
+
+
 def imports() -> dict:
     """Median of seven alternating runs of each import, in new processes."""
 
@@ -160,7 +200,19 @@ def imports() -> dict:
 
 MEASUREMENTS = {
     function.__name__: function
-    for function in (comparison, products, bag_of_words, chains, mixture, truncated, many_scores, imports)
+    for function in (
+        comparison,
+        products,
+        bag_of_words,
+        chains,
+        mixture,
+        truncated,
+        many_scores,
+        topics,
+        barker,
+        many_documents,
+        imports,
+    )
 }
 
 
@@ -206,6 +258,12 @@ def main() -> None:
     line("truncated PPCA by exchange, n = 100", cut["seconds"], **published(cut, 50))
     many = measure("many_scores", 5_000)
     line("PPCA scores, n = 5,000, with compilation", many["seconds"], peak=f"{many['megabytes']:.0f} MB", limit="1000 MB")
+    lda = measure("topics", 300)
+    line("LDA, n = 300, K = 3, both operators", lda["seconds"], limit="0.5 s", **published(lda, 6))
+    stable = measure("barker", 300)
+    line("LDA by Barker, n = 300, K = 100", stable["seconds"], limit="10 s", **published(stable, 600))
+    library = measure("many_documents", 5_000)
+    line("LDA, n = 5,000, K = 100, with compilation", library["seconds"], peak=f"{library['megabytes']:.0f} MB", limit="2000 MB")
     loading = measure("imports")
     line("import lksd, against import jax", loading["lksd"], ratio=f"{loading['lksd'] / loading['jax']:.2f}", limit="2.5")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ import jax
 _programs: dict = {}
 
 
-def compiled(function, *arguments):
+def compiled(function, *arguments) -> Program:
     """``function`` compiled for these arguments; arrays may differ at the next call, everything else is part of the program.
 
     On a processor XLA's full optimisation takes two to three times as long to compile these programs and makes
@@ -21,24 +21,20 @@ def compiled(function, *arguments):
         arrays, static = eqx.partition(arguments, eqx.is_array)
         options: dict[str, Any] = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
         program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
-        return program.lower(arrays).compile()
+        executable = program.lower(arrays).compile()
+        return Program(executable, "lapack" in executable.as_text())
 
-    return Program(_known(function, arguments, build))
+    return _known(function, arguments, build)
 
 
-class Program:
+class Program(NamedTuple):
     """An executable that takes what the function takes."""
 
-    def __init__(self, executable):
-        self.executable = executable
+    executable: Any
+    runs_alone: bool  # since it calls LAPACK: two such programs at the same time can wait for each other for ever
 
     def __call__(self, *given):
         return self.executable(eqx.filter(given, eqx.is_array))
-
-    @property
-    def runs_alone(self) -> bool:
-        """Whether it calls LAPACK: two such programs at the same time can wait for each other for ever."""
-        return "lapack" in self.executable.as_text()
 
 
 def remembered(function, *arguments):

@@ -164,11 +164,9 @@ def replicate_count(alpha: float) -> int:
 
 def multinomial_weights(n: int, replicates: int, seed: int) -> Float[np.ndarray, "n B"]:
     """How often each observation is drawn in each resample of size n."""
-    rng = np.random.default_rng(seed)
-    weights = np.empty((n, replicates))
-    for column in range(replicates):
-        weights[:, column] = np.bincount(rng.integers(0, n, size=n), minlength=n)
-    return weights
+    chosen = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
+    cells = chosen + n * np.arange(replicates)[:, None]
+    return np.bincount(cells.ravel(), minlength=n * replicates).reshape(replicates, n).T.astype(np.float64)
 
 
 def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"]) -> Float[np.ndarray, " B"]:

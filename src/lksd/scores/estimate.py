@@ -26,7 +26,7 @@ from .conditional import Point, model_at
 from .control import Averages
 from .exact import exact_estimate, exact_parts
 from .operators import is_discrete, operators_for
-from .ratios import by_modified_posterior, score_averages, shaped, targets
+from .ratios import by_modified_posterior, inflation, score_averages, shaped, targets
 from .result import ScoreEstimate
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
@@ -146,12 +146,13 @@ def estimate_scores(
         parts = [averages]
         if wanted is not None:
             ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
+            factor = inflation(ratios.batch_means)
             if modified and any(isinstance(one, Barker) for one in operators):
                 check_modified(model, points, sampler)
             parts = [
                 by_modified_posterior(sampled, points, columns, keys)
                 if modified and isinstance(one, Barker)
-                else score_averages(one, ratios, columns, data >= 0)
+                else score_averages(one, ratios, columns, factor, data >= 0)
                 for one, columns in zip(operators, wanted.columns, strict=True)
             ]
     warn_of_poor_mixing(found.rhat, plan, ids)

@@ -48,7 +48,8 @@ def exact_parts(
             return None
         ratios = averages_of(np.asarray(exact_ratios(model, points, jnp.asarray(wanted.values)))[:, None, None])
         scores = [
-            score_averages(one, ratios, columns, data >= 0).score for one, columns in zip(operators, wanted.columns, strict=True)
+            score_averages(one, ratios, columns, np.ones(len(data)), data >= 0).score
+            for one, columns in zip(operators, wanted.columns, strict=True)
         ]
     else:
         score_of = exact_score(model)

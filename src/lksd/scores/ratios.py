@@ -39,14 +39,20 @@ def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
     return Targets(np.stack(found, -1), columns)
 
 
-def score_averages(operator: Any, ratios: Averages, columns: list[int], there: np.ndarray) -> Averages:
-    """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about the estimate."""
-    mean, factor = ratios.score[..., columns], inflation(ratios.batch_means)[:, None, None]
-    variance = np.nan_to_num(factor * ratios.mcse[..., columns] ** 2)  # unknown from one batch mean, and nil for exact ratios
+def score_averages(
+    operator: Any, ratios: Averages, columns: list[int], factor: Float[np.ndarray, " n"], there: np.ndarray
+) -> Averages:
+    """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about the estimate.
+
+    ``factor`` is the ``inflation`` of the ratios' variances.
+    """
+    mean = ratios.score[..., columns]
+    # The variance is unknown from one batch mean, and nil for exact ratios.
+    variance = np.nan_to_num(factor[:, None, None] * ratios.mcse[..., columns] ** 2)
     centre = mean[:, None, None]
     means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, ratios.batch_means[..., columns] - centre)
     found = averages_of(zero_elsewhere(means, there))
-    return found._replace(mcse=found.mcse * np.sqrt(factor.reshape(-1, *(1,) * (found.mcse.ndim - 1))))
+    return found._replace(mcse=found.mcse * np.sqrt(factor).reshape(-1, *(1,) * (found.mcse.ndim - 1)))
 
 
 def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:

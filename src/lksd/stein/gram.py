@@ -158,14 +158,18 @@ def _sums_of_bags(
                 matrix[row, column], matrix[column, row] = h, h.T
             with_contrast = np.concatenate([blocks, h[None]])
             sums[:, row] += with_contrast.sum(2)
-            products[row] += h @ weights[column]
             squares += (1 + (i != j)) * float(np.sum(h**2))
+            if matrix is None:
+                products[row] += h @ weights[column]
             if i != j:  # a tile off the diagonal stands for its transpose too
                 sums[:, column] += with_contrast.sum(1)
-                products[column] += h.T @ weights[row]
+                if matrix is None:
+                    products[column] += h.T @ weights[row]
             for k, part in found:
                 slopes[k] = bags.Slopes(slopes[k].stay + part.stay, slopes[k].moves + part.moves)
             advance(1)
+    if matrix is not None:
+        products = matrix @ weights
     own = contrast @ diagonal
     total = bags.Slopes(*(np.concatenate(part, 1) for part in zip(*slopes, strict=True)))
     found = bags.sensitivity(operator, x, scores, total, tokens) if sensitive else None
