@@ -22,7 +22,7 @@ def compiled(function, *arguments) -> Program:
         options: dict[str, Any] = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
         program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
         executable = program.lower(arrays).compile()
-        return Program(executable, "lapack" in executable.as_text())
+        return Program(executable, "lapack" in str(executable.as_text()))
 
     return _known(function, arguments, build)
 

@@ -58,7 +58,7 @@ def test_preset_is_the_papers():
     result = lksd.compare(x, p, q, preset="paper", warmup=50, draws=40)
     assert result.calibration == "normal"
     assert result.kernel == str(IMQ.median(x))
-    assert result.diagnostics.method_p.startswith("NUTS, 1 chains of 40 draws after 50, plain means")
+    assert result.diagnostics.method_p.startswith("NUTS, 1 chain of 40 draws after 50, plain means")
     assert result.pvalue == pytest.approx(stats.norm.sf(result.statistic))
 
 

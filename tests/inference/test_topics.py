@@ -60,7 +60,7 @@ def test_one_operator_and_the_papers_settings():
     assert paper.order is None
     assert paper.kernel == str(BagOfWords(IMQ(), 60))
     assert paper.calibration == "normal"
-    assert paper.diagnostics.method_p == "Gibbs, 1 chains of 20 draws after 80, plain means"
+    assert paper.diagnostics.method_p == "Gibbs, 1 chain of 20 draws after 80, plain means"
     with pytest.warns(lksd.LksdWarning, match="MCMC noise makes"):
         both = lksd.compare(x[:30], p, q, preset="paper", operator=("difference", "barker"), warmup=5, draws=5)
     assert [test.operator for test in both.tests] == [str(Difference(60)), str(Barker(60))]

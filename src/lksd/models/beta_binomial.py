@@ -129,7 +129,7 @@ class BetaBinomial(LatentVariableModel):
         key_z, key_x = jax.random.split(key)
         z = self.initial(key_z, None)
         chances = jnp.exp(self.log_binomial(jnp.arange(self.n_values), z))
-        return z, pick(jax.random.uniform(key_x, (length,), float), chances)
+        return z, jax.vmap(pick, (0, None))(jax.random.uniform(key_x, (length,), float), chances)
 
 
 def inside(theta):

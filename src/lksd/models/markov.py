@@ -176,7 +176,7 @@ class HiddenMarkov(LatentVariableModel):
         key_z, key_x = jax.random.split(key)
         z = self.draw_path(key_z, self.steps(length))
         if not self.is_gaussian:
-            return z, pick(jax.random.uniform(key_x, z.shape, float), jnp.asarray(self.emission)[z])
+            return z, jax.vmap(pick)(jax.random.uniform(key_x, z.shape, float), jnp.asarray(self.emission)[z])
         means, covariances = (jnp.asarray(part) for part in self.emission)
         noise = jax.random.normal(key_x, (len(z), means.shape[1]), float)
         return z, (means[z] + jnp.einsum("tij,tj->ti", jnp.linalg.cholesky(covariances)[z], noise)).ravel()
@@ -254,7 +254,7 @@ class Sequence(LatentVariableModel):
         uniforms, odd = jax.random.uniform(key, z.shape, float), jnp.arange(z.shape[0]) % 2
         for turn in (0, 1):
             weights, _ = weighted(self.given_neighbours(z), self.log_emissions)
-            z = jnp.where(self.there & (odd == turn), pick(uniforms, weights), z)
+            z = jnp.where(self.there & (odd == turn), jax.vmap(pick)(uniforms, weights), z)
         return z
 
     def sample_posterior(self, key, x):

@@ -31,6 +31,10 @@ class Plan(NamedTuple):
     control: bool  # whether to accumulate the moments of the control variate
     averaged: bool = False  # whether ratios are averaged over part of the latent, where the model can do that
 
+    def __str__(self) -> str:
+        chains = f"{self.chains} chain{'s' if self.chains > 1 else ''}"
+        return f"{chains} of {self.batches * self.batch_draws} draws after {self.warmup}"
+
 
 class Reduced(NamedTuple):
     """One observation: C chains, B batches each, control variates of length q."""

@@ -160,8 +160,7 @@ def estimate_scores(
         score=as_one([part.score for part in parts], several),
         mcse=as_one([part.mcse for part in parts], several),
         batch_means=as_one([part.batch_means for part in parts], several),
-        method=f"{sampler}, {plan.chains} chains of {plan.batches * plan.batch_draws} draws after {plan.warmup}, "
-        + means_used(model, plan, points),
+        method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
         rhat=found.rhat,
         ess=found.ess,
         acceptance=found.acceptance,

@@ -47,8 +47,9 @@ def exact_parts(
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
         ratios = averages_of(np.asarray(exact_ratios(model, points, jnp.asarray(wanted.values)))[:, None, None])
+        nothing_added = np.ones(len(data))
         scores = [
-            score_averages(one, ratios, columns, np.ones(len(data)), data >= 0).score
+            score_averages(one, ratios, columns, nothing_added, data >= 0).score
             for one, columns in zip(operators, wanted.columns, strict=True)
         ]
     else:
