@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lksd.kernels import IMQ, BagOfWords, Gaussian
+from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming
 from lksd.stein import Barker, Difference, Gibbs, gram_sums
 from lksd.stein.gram import sensitivity
+from lksd.stein.moves import Moves, matched_block, shared_block
 
 SIZE = 7
 KERNELS = [BagOfWords(IMQ(2.0), SIZE), BagOfWords(Gaussian(5.0), SIZE)]
@@ -54,14 +55,39 @@ def test_every_sum_equals_the_definition(operator, kernel):
         np.testing.assert_allclose(sums.products, (h[0] - h[1]) @ weights, atol=1e-11 * scale * len(x))
 
 
-@pytest.mark.parametrize("operator", [*operators(), Barker(SIZE)], ids=str)
-def test_sensitivity_equals_differentiation(operator):
-    x, rng, kernel = documents(), np.random.default_rng(2), KERNELS[0]
+def differentiated(operator, kernel, x, scores):
+    """The derivatives of the row sums by automatic differentiation."""
+    with jax.enable_x64(True):
+        off = 1 - jnp.eye(len(x))
+        points, fixed = jnp.asarray(x), jnp.asarray(scores)
+        return np.asarray(jax.grad(lambda free: jnp.sum(operator.block(kernel, points, free, points, fixed) * off))(fixed))
+
+
+@pytest.mark.parametrize("kernel", [KERNELS[0], Hamming()], ids=str)
+@pytest.mark.parametrize("operator", [*operators(), Barker(SIZE), Difference(SIZE)], ids=str)
+def test_sensitivity_equals_differentiation(operator, kernel):
+    x, rng = documents(), np.random.default_rng(2)
     scores = rng.normal(size=(2, *operator.score_shape(x)))
-    expected = sensitivity(operator, kernel, x, scores)
+    slopes = differentiated(operator, kernel, x, scores)
     off = dense(operator, kernel, x, scores) * (1 - np.eye(len(x)))
-    np.testing.assert_allclose(expected.positions.sum(2), off.sum(2), atol=1e-11)  # the positions share a row sum among them
-    for tile in (None, 7):
-        found = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, sensitive=True).sensitivity
-        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-11)
-        np.testing.assert_allclose(found.positions, expected.positions, atol=1e-11)
+    every = [gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, sensitive=True) for tile in (None, 7)]
+    for found in (sensitivity(operator, kernel, x, scores), *(sums.sensitivity for sums in every)):
+        np.testing.assert_allclose(found.scores, slopes, atol=1e-11)
+        np.testing.assert_allclose(found.positions.sum(2), off.sum(2), atol=1e-11)  # the positions share a row sum among them
+
+
+@pytest.mark.parametrize("operator", [*operators(), Barker(SIZE)], ids=str)
+def test_parts_of_positions(operator):
+    """What a position adds is what is lost without its moves."""
+    x, rng, kernel = documents(), np.random.default_rng(3), KERNELS[0]
+    scores = rng.normal(size=(2, *operator.score_shape(x)))
+    found = gram_sums(operator, kernel, x, scores, [1.0, -1.0], sensitive=True).sensitivity.positions
+    with jax.enable_x64(True):
+        points, given = jnp.asarray(x), jnp.asarray(scores)
+        moves = operator.existing(points, given)
+        form = shared_block if operator.witness == "shared" else matched_block
+        for d in range(x.shape[1]):
+            keep = jnp.arange(x.shape[1]) != d
+            without = Moves(moves.stay * keep, moves.values, moves.weights * keep[:, None])
+            lost = form(kernel, points, moves, points, moves) - form(kernel, points, without, points, moves)
+            np.testing.assert_allclose(found[:, :, d], np.sum(np.asarray(lost) * (1 - np.eye(len(x))), 2), atol=1e-11)

@@ -14,12 +14,12 @@ from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
 from ..models import LatentVariableModel
 from ..samplers import NUTS
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
-from ..stein import Barker, Difference, DiscreteOperator, Gibbs, SteinOperator
+from ..scores.operators import DISCRETE
+from ..stein import DiscreteOperator, SteinOperator
 
 UNEVEN = 100  # ratio of column scales that is reported
 PAPER = {"chains": 1, "exact": False, "control_variates": "none"}
 PAPER_LENGTHS = {False: {"warmup": 200, "draws": 500}, True: {"warmup": 80, "draws": 20}}  # real data; sweeps over documents
-PAPER_OPERATORS: dict[str, Any] = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
 
 
 class Prepared(NamedTuple):
@@ -64,27 +64,24 @@ def common_operators(models: list[Any], operator, paper: bool) -> tuple[SteinOpe
             f"p and q: expected scores of the same operators; got {named(given[0])} and {named(given[1])}"
             ", or the same with another order of the values. Estimate both with operator=lksd.discrete_operators(p, q)."
         )
-    if operator is not None and not same(given[0], wanted := operators_for(operator, own or [OfOperator(given[0][0])])):
+    wanted = given[0] if operator is None else tuple(operator) if isinstance(operator, (tuple, list)) else (operator,)
+    if len(wanted) != len(given[0]) or not all(is_called(one, choice) for one, choice in zip(given[0], wanted, strict=True)):
         raise ValueError(
             f"operator: expected {named(given[0])}, to which the scores given belong; got {named(wanted)}. Leave it out."
         )
     return operators_for(given[0], own) if own else given[0]
 
 
-class OfOperator:
-    """Stands for a model of which only scores are known."""
-
-    def __init__(self, operator):
-        if isinstance(operator, DiscreteOperator):
-            self.n_values = operator.n_values
-            self.any_length = operator.average
+def is_called(operator: SteinOperator, choice) -> bool:
+    """Whether a name or an operator means this one."""
+    return type(operator).__name__.lower() == choice if isinstance(choice, str) else same((operator,), (choice,))
 
 
 def same(a: tuple[SteinOperator, ...], b: tuple[SteinOperator, ...]) -> bool:
     return len(a) == len(b) and all(bool(eqx.tree_equal(one, other)) for one, other in zip(a, b, strict=True))
 
 
-def named(operators: tuple[SteinOperator, ...]) -> str:
+def named(operators: tuple) -> str:
     return ", ".join(str(one) for one in operators)
 
 
@@ -93,7 +90,7 @@ def papers_operator(operator, model):
     if isinstance(operator, (tuple, list)):
         return tuple(papers_operator(one, model) for one in operator)
     name = "difference" if operator is None else operator
-    return PAPER_OPERATORS[name](model.n_values) if name in PAPER_OPERATORS else operator
+    return DISCRETE[name](model.n_values) if isinstance(name, str) and name in DISCRETE else operator
 
 
 def papers_options(options: dict, discrete: bool) -> dict:

@@ -33,6 +33,7 @@ WARMUP, DRAWS, CHAINS = 200, 400, 2
 SHORT = 50  # draws of a discrete latent below which one chain is run, since another would cost a warm-up of its own
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
+INDEPENDENT = 5  # draws of a batch from which the means of two are taken as independent
 POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
 JUDGED = 50  # draws a chain from which R-hat means something
 CONTROL_VARIATES = ("auto", "none")
@@ -146,7 +147,7 @@ def estimate_scores(
         parts = [averages]
         if wanted is not None:
             ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
-            factor = inflation(ratios.batch_means)
+            factor = inflation(ratios.batch_means) if plan.batch_draws < INDEPENDENT else np.ones(len(data))
             if modified and any(isinstance(one, Barker) for one in operators):
                 check_modified(model, points, sampler)
             parts = [

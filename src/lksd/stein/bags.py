@@ -256,9 +256,13 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivity(operator: DiscreteOperator, x, scores, found: Slopes, tokens: Int[np.ndarray, "n D M"]) -> Sensitivity:
-    """From the slopes in the weights of all moves to those in the scores, and to the parts of the positions."""
+    """From the slopes in the weights of the moves that differ to those at all positions."""
     at_moves = np.where(tokens >= 0, found.moves[:, np.maximum(tokens, 0)], 0.0)
-    at_stay = np.broadcast_to(found.stay[..., None], (*found.stay.shape, x.shape[1]))
+    return chained(operator, x, scores, np.broadcast_to(found.stay[..., None], (*found.stay.shape, x.shape[1])), at_moves)
+
+
+def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
+    """From the slopes in the weights of staying and moving to those in the scores, and to the parts of the positions."""
     moves, slopes = _chained(operator, *(jnp.asarray(array) for array in (x, scores, at_stay, at_moves)))
     stay, weights = (np.asarray(part) for part in moves)
     return Sensitivity(np.asarray(slopes), stay * at_stay + np.sum(weights * at_moves, -1))

@@ -13,7 +13,7 @@ from .._documents import as_tokens, is_sparse
 from .._validation import check_choice, check_range, check_size
 from ..kernels import Kernel
 from .base import SteinOperator
-from .moves import Moves, matched_block, shared_block
+from .moves import Moves, matched_block, matched_slopes, shared_block, shared_slopes
 
 Witness = Literal["per-coordinate", "shared"]
 WITNESSES = ("per-coordinate", "shared")
@@ -73,13 +73,14 @@ class DiscreteOperator(SteinOperator):
                 f"kernel: expected an alphabet of {self.n_values} values as in the operator; got {size}. Give both the same size."
             )
 
-    def block(self, kernel: Kernel, x, scores_x, y, scores_y, shares=1.0):
-        """Also with what each position of x contributes multiplied by its part of ``shares`` (D,)."""
+    def block(self, kernel: Kernel, x, scores_x, y, scores_y):
         form = shared_block if self.witness == "shared" else matched_block
-        moves = self.existing(x, scores_x)
-        part = jnp.broadcast_to(shares, x.shape[1:])
-        moves = Moves(moves.stay * part, moves.values, moves.weights * part[:, None])
-        return form(kernel, x, moves, y, self.existing(y, scores_y))
+        return form(kernel, x, self.existing(x, scores_x), y, self.existing(y, scores_y))
+
+    def slopes(self, kernel: Kernel, x, scores_x, y, scores_y, counted):
+        """The derivatives of sum_j h(x_i, y_j) over the ``counted`` pairs (n, m) in the weights of x: (S, n, D, M + 1)."""
+        form = shared_slopes if self.witness == "shared" else matched_slopes
+        return form(kernel, x, self.existing(x, scores_x).values, y, self.existing(y, scores_y), counted)
 
     def existing(self, x, scores) -> Moves:
         """The moves with weight zero at the positions that do not exist, over the number of those that do for an average."""

@@ -72,6 +72,53 @@ def shared_block(
     return jax.lax.scan(add_move_of_x, total, listed_x)[0]
 
 
+def matched_slopes(
+    kernel: Kernel,
+    x: Int[Array, "n D"],
+    values: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    moves_y: Moves,
+    counted: Float[Array, "n m"],
+) -> Float[Array, "S n D C"]:
+    """sum_j of the counted (A_d^y k)(x_i after a choice at d, y_j), the choice to stay first."""
+    k = moved(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
+    choices = jnp.arange(values.shape[-1] + 1)
+
+    def coordinate(terms):
+        d, weights_y = terms  # weights (S, m, M + 1)
+        table = jax.vmap(lambda i: jax.vmap(lambda j: k(d, i, d, j))(choices))(choices)
+        return jnp.einsum("smj,ijnm,nm->sni", weights_y, table, counted)
+
+    return jnp.moveaxis(jax.lax.map(coordinate, (jnp.arange(x.shape[-1]), all_weights(moves_y))), 0, 2)
+
+
+def shared_slopes(
+    kernel: Kernel,
+    x: Int[Array, "n D"],
+    values: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    moves_y: Moves,
+    counted: Float[Array, "n m"],
+) -> Float[Array, "S n D C"]:
+    """The same with (A^y k)(x_i after a choice at d, y_j)."""
+    k = moved(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
+    stay_y = moves_y.stay.sum(-1)[:, None, :]
+    listed_y = listed(moves_y)
+
+    def witness(d, i):
+        def add_move_of_y(total, move_y):
+            e, j, weight_y = move_y
+            return total + weight_y[:, None, :] * k(d, i, e, j), None
+
+        return jnp.sum(jax.lax.scan(add_move_of_y, stay_y * k(d, i, 0, 0), listed_y)[0] * counted, 2)
+
+    staying = jnp.broadcast_to(witness(0, 0)[:, :, None, None], (len(moves_y.stay), *x.shape, 1))
+    _, dim, choices = values.shape
+    found = jax.lax.map(lambda move: witness(*move), listed_positions(dim, choices))
+    moving = jnp.moveaxis(found.reshape(dim, choices, *found.shape[1:]), (0, 1), (2, 3))
+    return jnp.concatenate([staying, moving], -1)
+
+
 def with_stay(x, values):
     """The values with the coordinate's own value in front, so that move 0 stays: (n, D, M + 1)."""
     return jnp.concatenate([x[..., None], values], -1)
@@ -85,9 +132,14 @@ def all_weights(moves: Moves):
 def listed(moves: Moves):
     """All moves of all coordinates in one list: coordinate, choice (from 1), weight (S, n)."""
     _, dim, choices = moves.values.shape
-    d, i = jnp.meshgrid(jnp.arange(dim), jnp.arange(1, choices + 1), indexing="ij")
     weights = jnp.moveaxis(moves.weights, (2, 3), (0, 1))
-    return d.ravel(), i.ravel(), weights.reshape(dim * choices, *weights.shape[2:])
+    return *listed_positions(dim, choices), weights.reshape(dim * choices, *weights.shape[2:])
+
+
+def listed_positions(dim: int, choices: int):
+    """The coordinate and the choice (from 1) of every move."""
+    d, i = jnp.meshgrid(jnp.arange(dim), jnp.arange(1, choices + 1), indexing="ij")
+    return d.ravel(), i.ravel()
 
 
 @singledispatch

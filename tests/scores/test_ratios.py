@@ -86,13 +86,13 @@ def test_rao_blackwell_reduces_the_error(count, factor):
     """The same chain: a third of the plain error at K = 3, a tenth at K = 100."""
     p = LDA(np.ones(count), np.random.default_rng(0).dirichlet(np.ones(2_000), count))
     with jax.enable_x64(True):
-        x = np.asarray(jax.jit(jax.vmap(lambda key: p.sample(key, 50)[1]))(jax.random.split(jax.random.key(0), 40)))
+        x = np.asarray(jax.jit(jax.vmap(lambda key: p.sample(key, 50)[1]))(jax.random.split(jax.random.key(0), 16)))
     operator = lksd.discrete_operators(p, names=("difference",))[0]
     options = {"operator": operator, "exact": False, "warmup": 80}
     truth = (
         lksd.estimate_scores(p, x, operator=operator, exact=True)
         if count == 3
-        else lksd.estimate_scores(p, x, draws=1_000, seed=9, **options)
+        else lksd.estimate_scores(p, x, draws=400, seed=9, **options)
     ).score
     errors = [
         np.sqrt(np.mean((lksd.estimate_scores(p, x, draws=20, control_variates=kind, **options).score - truth) ** 2))
@@ -132,7 +132,7 @@ def test_documents_of_different_length():
     ragged = [row[:length].tolist() for row, length in zip(x, lengths, strict=True)]
     both = ("difference", "barker")
     found = lksd.estimate_scores(p, ragged, operator=both)
-    for row, length in enumerate(lengths[:9]):
+    for row, length in list(enumerate(lengths))[2:8:5]:
         alone = lksd.estimate_scores(p, [ragged[row]], operator=both)
         for padded, own in zip(found.score, alone.score, strict=True):
             np.testing.assert_allclose(padded[row, :length], own[0], rtol=1e-10)
@@ -219,15 +219,17 @@ def exact_counts(p, x, operator):
     return operator.score_of(ratios, 0.0)
 
 
-@pytest.mark.parametrize("control", ["auto", "none"])
-@pytest.mark.parametrize("operator", [Difference(6), Barker(6)], ids=str)
+@pytest.mark.parametrize(("operator", "control"), [(Difference(6), "auto"), (Barker(6), "none")], ids=str)
 def test_a_users_own_model(operator, control):
     p, x = Counts(), documents(6, n=8, length=3)
     found = lksd.estimate_scores(p, x, operator=operator, draws=2_000, control_variates=control)
     z = (found.score - exact_counts(p, x, operator)) / found.mcse
     assert np.abs(z).max() < 6
     assert 0.5 < np.mean(z**2) < 2
-    result = lksd.compare(x, p, Counts(spread=1.0), draws=100)
+
+
+def test_a_users_own_models_are_compared():
+    result = lksd.compare(documents(6, length=3), Counts(), Counts(spread=1.0))
     assert result.kernel == "Hamming"
     assert len(result.tests) == 2
 
