@@ -15,8 +15,9 @@ def is_sparse(x) -> bool:
 
 
 def is_ragged(x) -> bool:
-    """A list or tuple of token-id sequences that differ in length."""
-    return isinstance(x, (list, tuple)) and len({np.size(row) for row in x}) > 1
+    """A list, tuple or column of token-id sequences that differ in length."""
+    listed = isinstance(x, (list, tuple)) or (getattr(getattr(x, "dtype", None), "kind", "") == "O" and getattr(x, "ndim", 0) == 1)
+    return listed and len({np.size(row) for row in x}) > 1
 
 
 def pad(documents) -> np.ndarray:
@@ -88,7 +89,7 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
                 f"x: expected counts of {n_values} words, one column each; got {x.shape[1]} columns. Check the vocabulary."
             )
     tokens = as_tokens(x)
-    if counts is None and isinstance(x, np.ndarray) and looks_like_counts(tokens, n_values):
+    if counts is None and not is_sparse(x) and not is_ragged(x) and looks_like_counts(tokens, n_values):
         raise ValueError(
             f"x: an array with one column for each of the {n_values} values could hold token ids or word counts, and looks like "
             "counts. Say counts=True, or counts=False for ids."

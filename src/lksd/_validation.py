@@ -98,15 +98,15 @@ def check_integers(name: str, value) -> np.ndarray:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
-    rounded = np.rint(array)
+    rounded = array if np.issubdtype(array.dtype, np.integer) else np.rint(array)
     if not (rounded == array).all():
         where = tuple(int(i) for i in np.argwhere(rounded != array)[0])
         raise ValueError(
             f"{name}: expected integers for a discrete operator; got {array[where]} at index {where}. "
             "Use the Langevin operator for continuous data, and do not mix the two kinds of column."
         )
-    if rounded.size and np.abs(rounded).max() > np.iinfo(np.int32).max:
-        raise ValueError(f"{name}: expected integers below 2^31; the largest is {np.abs(rounded).max():g}. Recode the values.")
+    if rounded.size and max(-float(rounded.min()), float(rounded.max())) > np.iinfo(np.int32).max:
+        raise ValueError(f"{name}: expected integers below 2^31; the largest is {float(rounded.max()):g}. Recode the values.")
     return rounded.astype(np.int32)
 
 

@@ -26,7 +26,7 @@ def small(size=60, seed=0):
 
 def test_compare_names_the_documents_and_words_that_decide(tmp_path):
     x, p, q = small()
-    result = lksd.compare(x, p, q, **SWEEPS)
+    result = lksd.compare(x, p, q, exact=False, warmup=80, draws=100)
     assert result.reject
     assert [test.operator for test in result.tests] == [str(operator) for operator in lksd.discrete_operators(p, q)]
     words = result.words
@@ -53,7 +53,7 @@ def test_one_operator_and_the_papers_settings():
     x, p, q = small()
     single = lksd.compare(x, p, q, operator="barker", **SWEEPS)
     assert single.tests == ()
-    assert single.operator.startswith("Barker(60 values, shared witness, ordered")
+    assert single.operator == "Barker(60 values, shared witness, ordered, averaged)"
     with pytest.warns(lksd.LksdWarning, match="MCMC noise makes"):
         paper = lksd.compare(x[:40], p, q, preset="paper")
     assert paper.operator == str(Difference(60))
@@ -104,8 +104,23 @@ def test_goodness_of_fit():
     assert lksd.goodness_of_fit(x, p).reject
     fits = lksd.goodness_of_fit(x, LDA(np.full(3, 0.1), topics))
     assert not fits.reject
+    estimate = lksd.estimate_scores(p, x)
+    assert lksd.goodness_of_fit(x, estimate).statistic == lksd.goodness_of_fit(x, estimate.only(0)).statistic
+    assert lksd.goodness_of_fit(x, estimate, operator="barker").operator.startswith("Barker")
     with pytest.raises(ValueError, match="operator: expected one for a goodness-of-fit test; got 2"):
         lksd.goodness_of_fit(x, p, operator=("difference", "barker"))
+
+
+def test_words_without_probability_leave_barker_alone():
+    topics = np.array([[0.5, 0.5, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0.4, 0.4, 0.2, 0, 0]])
+    truth, other = LDA([1.0, 1.0], topics), LDA([3.0, 3.0], topics)
+    x = topic_problems.documents(truth, 100, 10, 0)
+    with pytest.warns(lksd.LksdWarning, match="3 values have probability zero under a model.*Barker alone is used"):
+        result = lksd.compare(x, other, truth)
+    assert [test.operator for test in (result,)] == ["Barker(8 values, shared witness, ordered, averaged)"]
+    with pytest.warns(lksd.LksdWarning, match="Smooth the probabilities"):
+        assert lksd.goodness_of_fit(x, truth, operator="difference").reject  # the identity fails
+    assert not lksd.goodness_of_fit(x, truth, operator="barker").reject
 
 
 def test_identical_models_are_indistinguishable():

@@ -133,7 +133,9 @@ def test_from_gensim():
     np.testing.assert_allclose(model.topics, trained.get_topics(), atol=1e-6)
     np.testing.assert_allclose(model.concentration, trained.alpha)
     assert model.vocabulary.words[dictionary.token2id["stein"]] == "stein"
+    without = LdaModel([[(0, 1), (1, 2)], [(2, 1), (3, 1)]], num_topics=2, passes=5)
+    assert lksd.adapters.from_gensim(without).vocabulary is None
     with pytest.raises(TypeError, match=r"expected a gensim.models.LdaModel; got dict"):
         lksd.adapters.from_gensim({})
-    with pytest.raises(ValueError, match=r"a word for each of the model's ids 0 \.\. 5; got 3 others"):
+    with pytest.raises(ValueError, match=r"a word for each of the model's ids 0 \.\. 5; got 3 words, or other ids"):
         lksd.adapters.from_gensim(trained, Dictionary(texts[:1]))

@@ -47,7 +47,7 @@ def test_rao_blackwellised_scores_agree_with_the_dynamic_program(operator):
 
 @pytest.mark.parametrize("operator", OPERATORS[:2], ids=str)
 def test_the_papers_estimators_agree_too(operator):
-    p, x = model(), documents(n=40, length=5)
+    p, x = model(), documents(n=30, length=4)
     exact = lksd.estimate_scores(p, x, operator=operator)
     found = lksd.estimate_scores(p, x, operator=operator, exact=False, control_variates="none", warmup=100, draws=2_000)
     assert "plain means" in found.method
@@ -121,6 +121,7 @@ def test_every_form_of_documents_gives_the_same_scores():
         (sparse.coo_matrix(counts), {}),
         (counts, {"counts": True}),
         (jnp.asarray(x), {}),
+        (x.astype(np.uint8), {}),
     ]:
         np.testing.assert_array_equal(lksd.estimate_scores(p, given, **extra, **options).score, expected)
 
@@ -248,6 +249,8 @@ def test_a_users_own_models_are_compared():
         ([["stein", "kernel"], ["model"]], {}, "expected each document as a list of integer token ids; document 0 is not"),
         (np.eye(30, dtype=int), {}, "could hold token ids or word counts, and looks like counts. Say counts=True"),
         (np.full((3, 30), 40), {}, "looks like counts"),
+        (np.eye(30, dtype=int).tolist(), {}, "looks like counts"),
+        (np.zeros((3, 900), int), {"exact": True}, "documents of 900 words are too long for the dynamic program"),
         (np.eye(30, 29, dtype=int), {"counts": True}, "expected counts of 30 words, one column each; got 29"),
         (sparse.csr_array(np.eye(29)), {}, "expected counts of 30 words, one column each; got 29"),
         (sparse.csr_array(np.eye(30)), {"counts": False}, "a sparse matrix is read as word counts"),

@@ -45,9 +45,9 @@ class NullDistribution(ABC):
     @abstractmethod
     def __str__(self) -> str: ...
 
-    def normal_score(self, t: float) -> float:
-        """The standard normal value that lies as far out as t does here."""
-        return float(-ndtri(self.upper(t))) if t >= 0 else float(ndtri(self.lower(t)))
+    def normal_score(self, t: float, two_sided: bool) -> float:
+        """The standard normal value that lies as far out as t does here, on its own side or above."""
+        return float(ndtri(self.lower(t))) if two_sided and t < 0 else float(-ndtri(self.upper(t)))
 
 
 @dataclass(frozen=True)

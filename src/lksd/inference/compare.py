@@ -12,7 +12,16 @@ from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import goodness_of_fit_scores
 from .hypotheses import hypotheses
-from .preparation import as_scores, check_roles, common_operators, describes_integers, papers_options, prepare
+from .preparation import (
+    as_scores,
+    check_enough,
+    check_roles,
+    common_operators,
+    describes_integers,
+    is_called,
+    papers_options,
+    prepare,
+)
 from .results import ComparisonResult, GoodnessOfFitResult
 
 
@@ -77,6 +86,7 @@ def compare(
     """
     paper = preset is not None
     check_roles({"p": p, "q": q})
+    check_enough(x)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     if paper:
         check_choice("preset", preset, ["paper"])
@@ -122,10 +132,16 @@ def goodness_of_fit(
 ) -> GoodnessOfFitResult:
     """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
     check_roles({"model": model})
+    check_enough(x)
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
-    if operator is None and not isinstance(model, ScoreEstimate) and describes_integers(model):
+    if operator is None and describes_integers(model):
         operator = "difference"
+    if isinstance(model, ScoreEstimate) and len(model.operators) > 1:
+        chosen = [number for number, one in enumerate(model.operators) if is_called(one, operator)]
+        model = model.only(chosen[0]) if chosen else model
+    elif isinstance(model, ScoreEstimate):
+        operator = None
     operators = common_operators([model], operator, paper=False)
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")

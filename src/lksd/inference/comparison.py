@@ -91,7 +91,8 @@ def compare_scores(
     kernel : kernel, function k(x, y), or a list of them
         Several kernels or operators are tested together with a max-T correction.
     operator : operator, name, or tuple of them
-        Default: Langevin, for continuous data.
+        Default: Langevin, for continuous data. A name means a shared witness and the values in their own order; scores of
+        ``estimate_scores`` belong to its ``.operator``, so give that.
     alternative : "greater" or "two-sided"
         H1: Q fits better; or: one of them fits better.
     variance : "jackknife", "ustat", "vstat" or "regularised"
@@ -299,12 +300,12 @@ def adjusted_pvalues(
         return np.minimum(exceedances(normal, scores, two_sided), bonferroni(scores, two_sided))
 
     if weights is None:
-        return bounded(np.array([null.normal_score(t) for null, t in zip(nulls, statistics, strict=True)]))
+        return bounded(np.array([null.normal_score(t, two_sided) for null, t in zip(nulls, statistics, strict=True)]))
     resampled = largest(np.stack([studentised_replicates(test.sums, weights) for test in tests]), two_sided)
     pvalues = exceedances(resampled, statistics, two_sided)
     if not settings.guarded:
         return pvalues
-    expanded = [Conservative((expansion(test, settings),)).normal_score(test.statistic) for test in tests]
+    expanded = [Conservative((expansion(test, settings),)).normal_score(test.statistic, two_sided) for test in tests]
     return np.maximum(pvalues, bounded(np.array(expanded)))
 
 

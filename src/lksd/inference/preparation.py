@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from .._documents import read_documents
-from .._validation import LksdWarning, check_reals
+from .._validation import LksdWarning, check_count, check_reals
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
 from ..models import LatentVariableModel
 from ..samplers import NUTS
@@ -45,6 +45,13 @@ def check_roles(models: dict[str, Any]) -> None:
     if len(set(kinds.values())) > 1:
         named = " and ".join(f"{name} describes {'integers' if discrete else 'real numbers'}" for name, discrete in kinds.items())
         raise ValueError(f"p and q: expected models of the same kind of data; {named}. Compare models of the same data.")
+
+
+def check_enough(x) -> None:
+    """Before any chain runs."""
+    shape = getattr(x, "shape", None)
+    if shape or hasattr(x, "__len__"):
+        check_count("x", shape[0] if shape else len(x))
 
 
 def describes_integers(model) -> bool:

@@ -229,7 +229,8 @@ class ComparisonResult(DifferenceResult):
             "",
             *table(("", "squared KSD", "std. error", "95 % interval"), rows),
             "",
-            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}; {self.variance} variance, {self.calibration}",
+            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}; {self.variance} variance",
+            f"p-value  {self.calibration}",
             f"kernel   {self.kernel}",
             f"operator {self.operator}",
         ]

@@ -140,10 +140,19 @@ class LDA(LatentVariableModel):
         return float(length + 1) ** (self.n_latent_values - 1) * length * self.n_latent_values
 
     def exact_is_cheap(self, length: int) -> bool:
-        return self.exact_cost(length) <= CHEAP
+        return self.exact_cost(length) <= CHEAP and self.in_range(length)
+
+    def in_range(self, length: int) -> bool:
+        """Whether the coefficients of the dynamic program stay above the smallest numbers."""
+        return length * math.log(max(self.n_latent_values, 2)) < 600
 
     def marginal_ratios(self, x, values):
         """p(x with x_d -> v) / p(x): p is linear in the word probabilities at a position, so its slope there says it all."""
+        if not self.in_range(x.shape[0]):
+            raise ValueError(
+                f"exact: documents of {x.shape[0]} words are too long for the dynamic program, whose numbers underflow. "
+                "Leave exact=None to estimate the scores."
+            )
         document = self.at(x, values)
         scale = jnp.maximum(document.emissions.sum(1), jnp.finfo(jnp.float64).tiny)
         slopes = jax.grad(document.log_marginal)(document.emissions / scale[:, None]) / scale[:, None]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from .._validation import check_choice
+from .._validation import LksdWarning, check_choice
 from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, SteinOperator, vocabulary_order
 
 DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
@@ -74,7 +75,16 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
     if not is_discrete(models[0]):
         return (continuous_operator(wanted),)
     size, built = check_alphabets(models), []
-    for choice in BOTH if wanted is None else wanted:
+    without = values_without_probability(models)
+    if without and (wanted is None or any(choice == "difference" or isinstance(choice, Difference) for choice in wanted)):
+        warnings.warn(
+            f"operator: {without} values have probability zero under a model, and the difference operator's mean is then not zero "
+            f"under that model{'; Barker alone is used' if wanted is None else ''}. Smooth the probabilities, or use 'barker'.",
+            LksdWarning,
+            stacklevel=4,
+        )
+    default = ("barker",) if without else BOTH
+    for choice in default if wanted is None else wanted:
         if isinstance(choice, str):
             check_choice("operator", choice, NAMES)
         if isinstance(choice, Langevin) or choice == "langevin":
@@ -91,6 +101,12 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
     if not built:
         raise ValueError("operator: expected at least one; got an empty list. Leave it out for the default.")
     return tuple(built)
+
+
+def values_without_probability(models) -> int:
+    """How many values some model can never produce, where the models say it."""
+    known = [model.value_probabilities() for model in models if hasattr(model, "value_probabilities")]
+    return int(np.sum(np.min(known, 0) == 0)) if known else 0
 
 
 def continuous_operator(wanted: tuple | None) -> Langevin:

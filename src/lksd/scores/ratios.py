@@ -50,17 +50,19 @@ def score_averages(
     # The variance is unknown from one batch mean, and nil for exact ratios.
     variance = np.nan_to_num(factor[:, None, None] * ratios.mcse[..., columns] ** 2)
     centre = mean[:, None, None]
-    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, ratios.batch_means[..., columns] - centre)
-    found = averages_of(zero_elsewhere(means, there))
-    return found._replace(mcse=found.mcse * np.sqrt(factor).reshape(-1, *(1,) * (found.mcse.ndim - 1)))
+    # Deviations of the size that as many independent batches would have.
+    deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(-1, 1, 1, 1, 1)
+    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, deviations)
+    return averages_of(zero_elsewhere(means, there))
 
 
 def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
     """How much larger the variance of an observation's means is than that of as many independent batches.
 
     Short runs have batches of one draw, which are correlated. With c_k the sum of products at lag k about a chain's own mean,
-    the variance of the mean is (c_0 + 2 sum_{k <= W} c_k) / (B - 1 - 2 W) if correlations end at lag W: each c_k is too
-    small by that variance. The correlations are averaged over an observation's positions.
+    the variance of the mean is about (c_0 + 2 sum_{k <= W} c_k) / (B - 1 - 2 W) if correlations end at lag W: each c_k is too
+    small by that variance. Rather too large than too small (1.2 for independent draws, B = 20). The correlations are averaged over
+    an observation's positions.
     """
     batches = means.shape[2]
     window = batches // 4

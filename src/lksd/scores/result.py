@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,11 @@ class ScoreEstimate:
         """``score``, ``mcse`` or ``batch_means``, one for each operator."""
         value = getattr(self, name)
         return value if isinstance(value, tuple) else (value,)
+
+    def only(self, number: int) -> ScoreEstimate:
+        """The scores that belong to one of several operators."""
+        chosen: dict[str, Any] = {name: self.part(name)[number] for name in PARTS}
+        return replace(self, operator=self.operators[number], **chosen)
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""

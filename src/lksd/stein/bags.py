@@ -209,12 +209,18 @@ def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
 def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     """(A^y k)(x_i after a change, y_j) by groups of changes, pairs of moves with a word in common not yet right."""
     weights = np.ascontiguousarray(np.swapaxes(grouped(meeting.swapped()), 2, 3))
-    values = np.empty(weights.shape)
-    for group in range(meeting.groups):
+    values = np.zeros(weights.shape)
+    others = occurring(meeting.y, meeting.crossed_y, meeting.lowest)
+    for group in {-meeting.lowest, *occurring(meeting.x, meeting.crossed_x, meeting.lowest)}:
         np.multiply(meeting.y.stay[:, None], meeting.profiles[group - meeting.lowest], out=values[:, group])
-        for other in range(meeting.groups):
+        for other in others:
             values[:, group] += weights[:, other] * meeting.profiles[group + other]
     return values
+
+
+def occurring(bags: Bags, crossed: Crossed, lowest: int) -> list[int]:
+    """The groups that some move belongs to, few of all where a word is repeated often."""
+    return np.unique(np.concatenate([bags.own, bags.own[crossed.move] - crossed.overlap]) - lowest).tolist()
 
 
 def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.ndarray, "S n m"]:
@@ -222,7 +228,7 @@ def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.nd
     x, y, found = meeting.x, meeting.y, meeting.corrections
     h = x.stay[:, :, None] * values[:, -meeting.lowest]
     weights = grouped(meeting)
-    for group in range(meeting.groups):
+    for group in occurring(x, meeting.crossed_x, meeting.lowest):
         h += weights[:, group] * values[:, group]
     cells = x.owner.take(found.move_x) * h.shape[2] + y.owner.take(found.move_y)
     for own, other, one in zip(x.weights, y.weights, h, strict=True):
@@ -280,5 +286,6 @@ def _chained(operator, x, scores, at_stay, at_moves):
 
 def tile_size(bags: Bags) -> int:
     """Documents of a tile, so that the table of changes stays within its budget."""
-    each = max(1.0, len(bags.owner) / len(bags.squares))
+    groups = 4 * int(bags.counts.data.max()) + 4  # at most
+    each = max(1.0, len(bags.owner) / len(bags.squares), groups)
     return max(1, min(len(bags.squares), LARGEST_TILE, int(np.sqrt(ENTRIES / each))))

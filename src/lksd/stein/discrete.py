@@ -90,7 +90,8 @@ class DiscreteOperator(SteinOperator):
 
     def __str__(self) -> str:
         ordered = ", ordered" if getattr(self, "order", None) is not None else ""
-        return f"{type(self).__name__}({self.n_values} values, {self.witness} witness{ordered})"
+        averaged = ", averaged" if self.average else ""
+        return f"{type(self).__name__}({self.n_values} values, {self.witness} witness{ordered}{averaged})"
 
 
 class CyclicOperator(DiscreteOperator):
