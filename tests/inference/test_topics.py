@@ -24,9 +24,10 @@ def small(size=60, seed=0):
     return topic_problems.documents(data, 80, 20, seed), p, q
 
 
+@pytest.mark.filterwarnings("ignore::lksd.LksdWarning")  # chains as short as the paper's
 def test_compare_names_the_documents_and_words_that_decide(tmp_path):
     x, p, q = small()
-    result = lksd.compare(x, p, q, exact=False, warmup=80, draws=100)
+    result = lksd.compare(x, p, q, **SWEEPS)
     assert result.reject
     assert [test.operator for test in result.tests] == [str(operator) for operator in lksd.discrete_operators(p, q)]
     words = result.words
