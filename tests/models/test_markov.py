@@ -168,6 +168,7 @@ def test_mean_probabilities_of_a_chain_without_a_limit():
     np.testing.assert_allclose(periodic.value_probabilities(), [0.6, 0.4], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::lksd.LksdWarning")  # of values without probability
 def test_impossible_sequences_are_named():
     x = oracles.lattice(3, 4)
     impossible = ZEROS.impossible(x).any(1)
