@@ -1,9 +1,11 @@
-"""One line on a terminal, nothing elsewhere."""
+"""One line on a terminal, one in a notebook, nothing elsewhere."""
 
-import os
-import pty
 import subprocess
 import sys
+
+import nbformat
+from nbclient import NotebookClient
+from terminal import on_terminal
 
 CODE = """
 import time
@@ -16,34 +18,36 @@ with _progress.progress_wanted({wanted}), _progress.track("chains", 4) as advanc
 """
 
 
-def on_terminal(wanted: str) -> str:
-    master, slave = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", CODE.format(wanted=wanted)], stderr=slave, stdout=slave) as process:
-        os.close(slave)
-        chunks = []
-        while True:
-            try:
-                chunk = os.read(master, 1024)
-            except OSError:
-                break
-            if not chunk:
-                break
-            chunks.append(chunk)
-    os.close(master)
-    assert process.returncode == 0
-    return b"".join(chunks).decode()
-
-
-def test_a_terminal_shows_one_line():
-    shown = on_terminal("None")
+def test_a_terminal_shows_one_line_with_the_time_left():
+    shown, code = on_terminal([sys.executable, "-c", CODE.format(wanted="None")])
+    assert code == 0
     assert "chains" in shown
     assert "%" in shown
+    assert "left" in shown
 
 
 def test_it_can_be_switched_off():
-    assert on_terminal("False") == ""
+    assert on_terminal([sys.executable, "-c", CODE.format(wanted="False")]) == ("", 0)
 
 
 def test_nothing_is_written_elsewhere():
     piped = subprocess.run([sys.executable, "-c", CODE.format(wanted="None")], capture_output=True, check=True)
     assert piped.stderr == piped.stdout == b""
+
+
+def test_a_notebook_shows_a_bar_and_clears_it():
+    watch = CODE.format(wanted="None") + "    shown = _progress.NotebookLine('chains', 4).bundle()['text/html']"
+    cells = [nbformat.v4.new_code_cell(watch), nbformat.v4.new_code_cell("import lksd, numpy as np; print(shown)\n" + RESULT)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, kernel_name="python3").execute()
+    bar, *_ = notebook.cells[0].outputs
+    assert bar.output_type == "display_data"
+    assert bar.data["text/html"] == ""  # gone once the work is done
+    assert notebook.cells[1].outputs[0].text.startswith('<progress max="4"')
+    assert "fits better" in notebook.cells[1].outputs[-1].data["text/html"]
+
+
+RESULT = """
+x = np.random.default_rng(0).normal(size=(100, 2))
+lksd.compare_scores(x, -(x - 1), -x, lksd.kernels.IMQ(2.0))
+"""

@@ -1,12 +1,14 @@
-"""One line on a terminal for work that takes longer than two seconds; nothing elsewhere."""
+"""One line on a terminal or in a notebook for work that takes longer than two seconds; nothing elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 DELAY = 2.0  # seconds
 _wanted: ContextVar[bool | None] = ContextVar("progress", default=None)
@@ -14,7 +16,7 @@ _wanted: ContextVar[bool | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def progress_wanted(progress: bool | None) -> Iterator[None]:
-    """None shows the line on a terminal only; True always, False never."""
+    """None shows the line on a terminal and in a notebook only; True always, False never."""
     if progress not in (None, True, False):
         raise TypeError(f"progress: expected True, False or None; got {progress!r}. None shows a line on a terminal only.")
     token = _wanted.set(_wanted.get() if progress is None else progress)
@@ -27,23 +29,75 @@ def progress_wanted(progress: bool | None) -> Iterator[None]:
 @contextmanager
 def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Gives a function to call with the amount of work done; the line appears after ``DELAY`` seconds."""
-    wanted = _wanted.get()
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    wanted, notebook = _wanted.get(), in_notebook()
+    if not (notebook or sys.stderr.isatty() if wanted is None else wanted):
         yield lambda amount: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, force_terminal=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn())
-    line = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
-    task = line.add_task(label, total=total)
+    line = NotebookLine(label, total) if notebook else TerminalLine(label, total)
     timer = threading.Timer(DELAY, line.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda amount: line.advance(task, amount)
+        yield line.advance
     finally:
         timer.cancel()
         timer.join()
         line.stop()
+
+
+def in_notebook() -> bool:
+    """Whether the process is a notebook's kernel."""
+    if "IPython" not in sys.modules:
+        return False
+    shell = sys.modules["IPython"].get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class TerminalLine:
+    """A bar with the time left, gone when the work is done."""
+
+    def __init__(self, label: str, total: int):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn())
+        console = Console(stderr=True, force_terminal=True)
+        self.bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
+        self.task = self.bar.add_task(label, total=total)
+
+    def start(self) -> None:
+        self.bar.start()
+
+    def advance(self, amount: int) -> None:
+        self.bar.advance(self.task, amount)
+
+    def stop(self) -> None:
+        self.bar.stop()
+
+
+class NotebookLine:
+    """The same as an output of the cell that runs."""
+
+    def __init__(self, label: str, total: int):
+        self.label, self.total, self.done, self.began = label, total, 0, time.monotonic()
+        self.handle: Any = None
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self.handle = display(self.bundle(), raw=True, display_id=True)
+
+    def advance(self, amount: int) -> None:
+        self.done = min(self.done + amount, self.total)
+        if self.handle is not None:
+            self.handle.update(self.bundle(), raw=True)
+
+    def stop(self) -> None:
+        if self.handle is not None:
+            self.handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+    def bundle(self) -> dict[str, str]:
+        elapsed = time.monotonic() - self.began
+        left = f", {elapsed * (self.total - self.done) / self.done:.0f} s left" if self.done else ""
+        text = f"{self.label} {self.done / self.total:.0%}, {elapsed:.0f} s{left}"
+        return {"text/plain": text, "text/html": f'<progress max="{self.total}" value="{self.done}"></progress> {text}'}

@@ -2,9 +2,10 @@
 
 from .compare import compare, goodness_of_fit
 from .comparison import compare_scores
+from .details import Diagnostics, Words
 from .goodness_of_fit import goodness_of_fit_scores
 from .mmd import relative_mmd
-from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult, MMDResult, Words, load_result
+from .results import ComparisonResult, GoodnessOfFitResult, MMDResult, load_result
 
 __all__ = [
     "ComparisonResult",

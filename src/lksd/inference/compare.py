@@ -23,6 +23,7 @@ from .preparation import (
     prepare,
 )
 from .results import ComparisonResult, GoodnessOfFitResult
+from .settings import as_settings
 
 
 def compare(
@@ -106,7 +107,9 @@ def compare(
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
     notes = [f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes]
-    return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes))
+    chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "preset": preset}
+    settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
+    return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes), settings=settings)
 
 
 def goodness_of_fit(
@@ -138,8 +141,8 @@ def goodness_of_fit(
     if operator is None and describes_integers(model):
         operator = "difference"
     if isinstance(model, ScoreEstimate) and len(model.operators) > 1:
-        chosen = [number for number, one in enumerate(model.operators) if is_called(one, operator)]
-        model = model.only(chosen[0]) if chosen else model
+        found = [number for number, one in enumerate(model.operators) if is_called(one, operator)]
+        model = model.only(found[0]) if found else model
     elif isinstance(model, ScoreEstimate):
         operator = None
     operators = common_operators([model], operator, paper=False)
@@ -157,4 +160,6 @@ def goodness_of_fit(
             seed=seed,
             mask=prepared.mask,
         )
-    return replace(result, diagnostics=chain_quality([scores]), notes=(*scores.notes, *prepared.notes))
+    chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
+    settings = as_settings({"model": model} | chosen | options)
+    return replace(result, diagnostics=chain_quality([scores]), notes=(*scores.notes, *prepared.notes), settings=settings)

@@ -27,7 +27,9 @@ from .calibration import (
 )
 from .hypotheses import Hypothesis, hypotheses
 from .multiplicity import largest, normal_replicates
-from .results import ComparisonResult, read_only
+from .records import read_only
+from .results import ComparisonResult
+from .settings import as_settings
 
 CONTRAST = np.array([1.0, -1.0])
 VARIANCES = ("jackknife", "ustat", "vstat", "regularised")
@@ -113,7 +115,8 @@ def compare_scores(
     """
     options = Options(alternative, alpha, variance, calibration, seed).checked()
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
-    return decide(family, options, sensitive=False)[0]
+    result, _ = decide(family, options, sensitive=False)
+    return replace(result, settings=as_settings({"kernel": kernel, "operator": operator} | options._asdict()))
 
 
 class Options(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .comparison import CONTRAST, Studentised
-from .results import Words, read_only
+from .details import Words
+from .records import read_only
 
 
 def deciding_words(test: Studentised, models: list[Any]) -> Words | None:

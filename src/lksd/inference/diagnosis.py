@@ -11,7 +11,9 @@ from .._validation import LksdWarning
 from ..scores import ScoreEstimate
 from ..stein import score_slopes
 from .comparison import Studentised
-from .results import ComparisonResult, Diagnostics
+from .details import Diagnostics
+from .records import read_only
+from .results import ComparisonResult
 
 ROWS, COLUMNS = 128, 1_000  # observations whose noise is measured, and those they are paired with
 NOISY = 0.2
@@ -21,16 +23,19 @@ SHIFTED, SIGNIFICANT = 0.5, 3.0
 def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
     """How the scores were made, and the worst of their chains."""
 
-    def worst(values, pick) -> float | None:
-        known = np.concatenate([value[np.isfinite(value)] for value in values])
-        return float(pick(known)) if len(known) else None
+    def worst(values, pick) -> np.ndarray | None:
+        known = [value for value in values if np.isfinite(value).any()]
+        return read_only(pick.reduce(known)) if known else None
 
+    rhats, esses = worst([one.rhat for one in scores], np.fmax), worst([one.ess for one in scores], np.fmin)
     return Diagnostics(
         method_p=scores[0].method,
         method_q=scores[1].method if len(scores) > 1 else None,
-        rhat=worst([one.rhat for one in scores], np.max),
-        ess=worst([one.ess for one in scores], np.min),
+        rhat=None if rhats is None else float(np.nanmax(rhats)),
+        ess=None if esses is None else float(np.nanmin(esses)),
         divergences=int(sum(one.divergences.sum() for one in scores)),
+        rhats=rhats,
+        esses=esses,
     )
 
 

@@ -8,7 +8,9 @@ from .._validation import check_probability, check_seed
 from ..stein import gram_sums
 from .calibration import multinomial_weights, replicate_count
 from .hypotheses import hypotheses
-from .results import GoodnessOfFitResult, read_only
+from .records import read_only
+from .results import GoodnessOfFitResult
+from .settings import as_settings
 from .ustatistic import u_statistic
 
 
@@ -50,4 +52,5 @@ def goodness_of_fit_scores(
         operator=str(hypothesis.operator),
         contributions=read_only(sums.rows / (n * (n - 1))),
         replicates=len(replicates),
+        settings=as_settings({"kernel": kernel, "operator": operator, "alpha": alpha, "seed": seed}),
     )

@@ -14,6 +14,7 @@ from .._validation import check_count, check_probability, check_range, check_rea
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on, kernel_block, named_errors
 from .calibration import Edgeworth
 from .results import MMDResult
+from .settings import as_settings
 
 TILE = 1_024
 POINTWISE_TILE = 128
@@ -77,6 +78,7 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
         mmd_q=mmd_q,
         n_p=len(from_p),
         n_q=len(from_q),
+        settings=as_settings({"kernel": kernel, "alpha": alpha}),
     )
 
 

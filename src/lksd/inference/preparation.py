@@ -50,6 +50,8 @@ def check_roles(models: dict[str, Any]) -> None:
 def check_enough(x) -> None:
     """Before any chain runs."""
     shape = getattr(x, "shape", None)
+    if shape == ():
+        raise ValueError(f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row.")
     if shape or hasattr(x, "__len__"):
         check_count("x", shape[0] if shape else len(x))
 

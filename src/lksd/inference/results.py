@@ -4,74 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-from dataclasses import dataclass, field, fields, is_dataclass
-from importlib.metadata import version
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from .._validation import check_probability
+from .._text import Table, number, pvalue_text, visible
+from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from . import ustatistic
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution
-from .text import number, pvalue_text, table
+from .details import Diagnostics, Words
+from .records import BESIDE, decode, encode, versions
 from .ustatistic import Components
 
-SCHEMA = 1
+SCHEMA = 2
 
 
-def versions() -> dict[str, str]:
-    """What is needed to get the digits again."""
-    return {"python": platform.python_version()} | {name: version(name) for name in ("lksd", "jax", "numpy", "scipy")}
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TestResult(ABC):
+    """What every test has; the subclasses say what was compared.
 
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """How the scores of a comparison were made.
-
-    ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share`` is the part of
-    the test's variance that more draws would remove; ``start_shift`` is what chains that began at different points
-    differ by, in units of the statistic. None where no chains were run.
+    ``settings`` are the options of the call as given, ``versions`` those of the packages that computed.
     """
-
-    method_p: str
-    method_q: str | None  # None for the test of one model
-    rhat: float | None
-    ess: float | None
-    divergences: int
-    noise_share: float | None = None
-    start_shift: float | None = None
-
-    def __str__(self) -> str:
-        lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
-        if self.rhat is not None and self.ess is not None:
-            lines.append(f"R-hat at most {self.rhat:.3f}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
-        if self.noise_share is not None:
-            started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
-            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, eq=False)
-class Words:
-    """What each word (or value) of the data adds to a difference, the largest first: ``contributions`` sum to it."""
-
-    ids: np.ndarray
-    contributions: np.ndarray
-    names: tuple[str, ...] = ()  # of the words, where the models know them
-
-    def top(self, count: int = 5) -> list[tuple[str, float]]:
-        """The words that decide, by name or id, with their contributions."""
-        labels = self.names[:count] or [str(word) for word in self.ids[:count]]
-        return list(zip(labels, self.contributions[:count].tolist(), strict=False))
-
-
-@dataclass(frozen=True, eq=False)
-class TestResult:
-    """What every test has; the subclasses say what was compared."""
 
     statistic: float
     pvalue: float
@@ -80,19 +38,48 @@ class TestResult:
     n: int
     kernel: str
     seed: int
+    settings: dict[str, Any] = field(default_factory=dict, metadata=BESIDE)
+    versions: dict[str, str] = field(default_factory=versions, metadata=BESIDE)
 
     __test__ = False  # not a test class, whatever its name suggests to a test runner
 
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The verdict in words."""
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """The hypotheses in words."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> Table:
+        """The estimates as a table."""
+
     def to_json(self, path: str | Path | None = None) -> str:
         """The result as JSON text, also written to ``path`` if one is given; ``lksd.load_result`` reads it."""
-        record = {"schema": SCHEMA, "kind": type(self).__name__, "versions": versions(), "result": encode(self)}
+        record = {
+            "schema": SCHEMA,
+            "kind": type(self).__name__,
+            "sentence": self.sentence,
+            "settings": self.settings,
+            "versions": self.versions,
+            "result": encode(self),
+        }
         text = json.dumps(record, indent=1, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
+    def _repr_html_(self) -> str:
+        from ..report.fragment import result_fragment
 
-@dataclass(frozen=True, eq=False)
+        return result_fragment(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DifferenceResult(TestResult):
     """A test on the difference of two discrepancies."""
 
@@ -114,7 +101,7 @@ class DifferenceResult(TestResult):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ComparisonResult(DifferenceResult):
     """The answer to "does Q fit better than P?".
 
@@ -177,23 +164,69 @@ class ComparisonResult(DifferenceResult):
         sizes = sorted(self._required_n(end, power) for end in (low, high))
         return (sizes[0], math.inf if low <= 0 <= high else sizes[1])
 
+    def power(self, n: int) -> float:
+        """The probability that ``n`` new observations reject if the true difference equals the estimate; see ``required_n``."""
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < MINIMUM_OBSERVATIONS:
+            raise ValueError(f"n: expected an integer of at least {MINIMUM_OBSERVATIONS}; got {n!r}. Give a sample size.")
+        difference, zeta, threshold = self._pilot(self.difference)
+        error = math.sqrt(max(ustatistic.hoeffding_variance(int(n), zeta), 0.0))
+        if error == 0:
+            return float(difference > 0)
+        return float(ndtr(difference / error - threshold))
+
     def _required_n(self, difference: float, power: float) -> int | float:
         power = check_probability("power", power)
-        tail = self.alpha if self.alternative == "greater" else self.alpha / 2
-        if self.alternative == "two-sided":
-            difference = abs(difference)
-        zeta = self.zeta
+        if not self.standard_error > 0:
+            return math.inf
+        difference, zeta, threshold = self._pilot(difference)
+        return ustatistic.required_n(difference, zeta, threshold + float(ndtri(power)))
+
+    def _pilot(self, difference: float) -> tuple[float, Components, float]:
+        """The difference, the variance components and the threshold that a new sample is planned with."""
+        two_sided, zeta = self.alternative == "two-sided", self.zeta
         if zeta.zeta_1 <= 0:  # where the unbiased estimate is not positive, what the test's own variance says
             zeta = zeta._replace(zeta_1=self.n * self.standard_error**2 / 4)
-        return (
-            ustatistic.required_n(difference, zeta, float(ndtri(1 - tail) + ndtri(power))) if self.standard_error > 0 else math.inf
-        )
+        return abs(difference) if two_sided else difference, zeta, float(-ndtri(self.alpha / 2 if two_sided else self.alpha))
 
     def plot(self, ax=None):
         """A forest plot of both discrepancies and their difference (matplotlib axes)."""
         from ..report.plots import plot_comparison
 
         return plot_comparison(self, ax)
+
+    def plot_contributions(self, ax=None):
+        """What each observation adds to the difference, sorted; for discrete models also the words that decide."""
+        from ..report.plots import plot_contributions
+
+        return plot_contributions(self, ax)
+
+    def plot_diagnostics(self, axes=None):
+        """R-hat and effective sample size of the chains over the observations (two matplotlib axes)."""
+        from ..report.plots import plot_diagnostics
+
+        return plot_diagnostics(self, axes)
+
+    def plot_power(self, ax=None, power: float = 0.8):
+        """The power of a new sample against its size, if the true difference equals the estimate."""
+        from ..report.plots import plot_power
+
+        return plot_power(self, ax, power)
+
+    def to_html(self, path: str | Path, *, names: tuple[str, str] = ("P", "Q"), observations=None) -> None:
+        """Write a report: one file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or Path
+        names : tuple of str
+            What P and Q are, in words.
+        observations : optional
+            The data, so that the observations which decide are shown: (n, D) numbers or a data frame; (n, height, width) or
+            (n, height, width, 3) images; documents as strings, lists of words, or lists of word ids.
+        """
+        from ..report.page import write_report
+
+        write_report(self, path, names, observations)
 
     @property
     def sentence(self) -> str:
@@ -214,45 +247,55 @@ class ComparisonResult(DifferenceResult):
             "if the true difference equals the estimate."
         )
 
-    def __str__(self) -> str:
-        low, high = self.confidence_interval()
-        question = "H0: P fits at least as well as Q;  H1: Q fits better"
+    @property
+    def question(self) -> str:
         if self.alternative == "two-sided":
-            question = "H0: P and Q fit equally well;  H1: one fits better"
+            return "H0: P and Q fit equally well;  H1: one fits better"
+        return "H0: P fits at least as well as Q;  H1: Q fits better"
+
+    @property
+    def summary(self) -> Table:
+        low, high = self.confidence_interval()
         rows = [
             ("P", number(self.ksd_p), number(self.ksd_p_error), ""),
             ("Q", number(self.ksd_q), number(self.ksd_q_error), ""),
             ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
         ]
+        return Table(("", "squared KSD", "std. error", "95 % interval"), rows)
+
+    @property
+    def hypotheses(self) -> Table:
+        """The kernels and operators that were tested together."""
+        rows = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests]
+        return Table(("T", "adjusted p", "rejected", "operator", "kernel"), rows, left=(3, 4))
+
+    def __str__(self) -> str:
         lines = [
-            question,
+            self.question,
             "",
-            *table(("", "squared KSD", "std. error", "95 % interval"), rows),
+            *self.summary.lines(),
             "",
             f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}; {self.variance} variance",
             f"p-value  {self.calibration}",
-            f"kernel   {self.kernel}",
-            f"operator {self.operator}",
+            f"kernel   {visible(self.kernel)}",
+            f"operator {visible(self.operator)}",
         ]
         if self.diagnostics is not None:
-            lines += str(self.diagnostics).splitlines()
+            lines += [visible(line) for line in str(self.diagnostics).splitlines()]
         if self.tests:
-            several = [
-                (f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests
-            ]
-            lines += ["", *table(("T", "adjusted p", "rejected", "operator", "kernel"), several, left=(3, 4))]
+            lines += ["", *self.hypotheses.lines()]
         if self.words is not None:
             rows = [
                 (f"{document}", number(share), word, number(part))
                 for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
             ]
-            header = ("document", "adds to P - Q", "word", "adds to P - Q")
-            lines += ["", *table(header, [tuple(cell.replace("nan", "") for cell in row) for row in rows], left=(2,))]
-        lines += ["", *(f"Note: {note}" for note in self.notes), self.sentence]
+            cells = [tuple("" if cell == "nan" else cell for cell in row) for row in rows]
+            lines += ["", *Table(("document", "adds to P - Q", "word", "adds to P - Q"), cells, left=(2,)).lines()]
+        lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MMDResult(DifferenceResult):
     """The relative maximum mean discrepancy test (Appendix B.5), on samples from the models."""
 
@@ -261,29 +304,41 @@ class MMDResult(DifferenceResult):
     n_p: int
     n_q: int
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        p = pvalue_text(self.pvalue)
+        return f"Q fits better than P ({p})." if self.reject else f"No evidence that Q fits better than P ({p})."
+
+    @property
+    def question(self) -> str:
+        return "H0: MMD(P) <= MMD(Q);  H1: Q fits better"
+
+    @property
+    def summary(self) -> Table:
         low, high = self.confidence_interval()
         rows = [
             ("P", number(self.mmd_p), "", ""),
             ("Q", number(self.mmd_q), "", ""),
             ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
         ]
-        p = pvalue_text(self.pvalue)
-        verdict = f"Q fits better than P ({p})." if self.reject else f"No evidence that Q fits better than P ({p})."
+        return Table(("", "squared MMD", "std. error", "95 % interval"), rows)
+
+    def __str__(self) -> str:
+        counts = f"n = {self.n} observations, {self.n_p} from P, {self.n_q} from Q"
         lines = [
-            "H0: MMD(P) <= MMD(Q);  H1: Q fits better",
+            self.question,
             "",
-            *table(("", "squared MMD", "std. error", "95 % interval"), rows),
+            *self.summary.lines(),
             "",
-            f"T = {self.statistic:.3f}, {p}; n = {self.n} observations, {self.n_p} from P, {self.n_q} from Q",
-            f"kernel   {self.kernel}",
+            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}; {counts}",
+            f"kernel   {visible(self.kernel)}",
             "",
-            verdict,
+            self.sentence,
         ]
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class GoodnessOfFitResult(TestResult):
     """Does the model fit at all? ``statistic`` is n times the squared KSD ``ksd``."""
 
@@ -294,27 +349,39 @@ class GoodnessOfFitResult(TestResult):
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
         p = pvalue_text(self.pvalue)
-        verdict = f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
+        return f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
+
+    @property
+    def question(self) -> str:
+        return "H0: the data come from the model"
+
+    @property
+    def summary(self) -> Table:
+        cells = (number(self.ksd), f"{self.statistic:.3f}", f"{self.pvalue:.4f}", f"{self.n}")
+        return Table(("squared KSD", "n KSD^2", "p", "n"), [cells], left=())
+
+    def __str__(self) -> str:
         lines = [
-            "H0: the data come from the model",
+            self.question,
             "",
-            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {p}, n = {self.n}",
+            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}",
             f"bootstrap with {self.replicates} replicates",
-            f"kernel   {self.kernel}",
-            f"operator {self.operator}",
-            *(str(self.diagnostics).splitlines() if self.diagnostics else ()),
+            f"kernel   {visible(self.kernel)}",
+            f"operator {visible(self.operator)}",
+            *(visible(line) for line in (str(self.diagnostics).splitlines() if self.diagnostics else ())),
             "",
-            verdict,
-            *(f"Note: {note}" for note in self.notes),
+            *(f"Note: {visible(note)}" for note in self.notes),
+            self.sentence,
         ]
         return "\n".join(lines)
 
 
-RECORDS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
+KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
         ComparisonResult,
         MMDResult,
         GoodnessOfFitResult,
@@ -328,11 +395,6 @@ RECORDS: dict[str, type] = {
 }
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
-    array.flags.writeable = False
-    return array
-
-
 def load_result(path: str | Path):
     """Read a result written by ``to_json``."""
     try:
@@ -342,41 +404,9 @@ def load_result(path: str | Path):
     if not isinstance(record, dict) or "result" not in record or record.get("schema") != SCHEMA:
         raise ValueError(f"{path}: expected a result of schema {SCHEMA} written by to_json; got something else. Check the file.")
     try:
-        result = decode(record["result"])
+        result = decode(record["result"], KINDS)
         if not isinstance(result, TestResult):
             raise TypeError("no result inside")
-        return result
-    except (KeyError, TypeError, ValueError) as error:
+        return replace(result, settings=dict(record["settings"]), versions=dict(record["versions"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the result is damaged or from another version ({error}). Run the test again.") from error
-
-
-def encode(value: Any) -> Any:
-    """Records, arrays and non-finite numbers as plain JSON."""
-    if isinstance(value, Components):
-        return {"record": "Components", **{name: encode(part) for name, part in value._asdict().items()}}
-    if is_dataclass(value):
-        return {"record": type(value).__name__, **{f.name: encode(getattr(value, f.name)) for f in fields(value)}}
-    if isinstance(value, np.ndarray):
-        if np.issubdtype(value.dtype, np.integer):
-            return {"integers": value.tolist()}
-        return {"array": [encode(float(entry)) for entry in value]}
-    if isinstance(value, tuple):
-        return [encode(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    return value
-
-
-def decode(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(decode(entry) for entry in value)
-    if not isinstance(value, dict):
-        return value
-    if "float" in value:
-        return float(value["float"])
-    if "integers" in value:
-        return read_only(np.array(value["integers"], dtype=np.int64))
-    if "array" in value:
-        return read_only(np.array([decode(entry) for entry in value["array"]], dtype=np.float64))
-    arguments = {name: decode(part) for name, part in value.items() if name != "record"}
-    return RECORDS[value["record"]](**arguments)

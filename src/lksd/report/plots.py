@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._text import visible
+from ..inference.calibration import Bootstrap, Conservative, NullDistribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..inference.results import ComparisonResult
 
-INK, ACCENT, FAINT = "#1f2933", "#0b6e99", "#9aa5b1"
+INK, ACCENT, WARM, FAINT, SHADE = "#1f2933", "#0b6e99", "#b45309", "#9aa5b1", "#d9e2ec"
+POINTS = 400  # of a curve; more are not seen
+WORDS = 8
+GOOD_RHAT, GOOD_ESS = 1.01, 100.0
+
+
+def new_axes(ax, width: float = 6.4, height: float = 2.6) -> Axes:
+    """The axes to draw on, without the lines that carry nothing."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(FAINT)
+    ax.tick_params(colors=INK)
+    return ax
+
+
+def literally(text: str) -> str:
+    """Text that matplotlib does not read as a formula."""
+    return visible(text).replace("$", r"\$")
 
 
 def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     """Both squared discrepancies and their difference, each with a 95 % interval."""
-    import matplotlib.pyplot as plt
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 2.4), layout="constrained")
+    ax = new_axes(ax, height=2.4)
     low, high = result.confidence_interval()
     rows = [
         ("P - Q", result.difference, low, high, ACCENT),
@@ -26,13 +51,133 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     ]
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     for height, (_, value, start, end, color) in enumerate(rows):
-        ax.plot([start, end], [height, height], color=color, linewidth=2, solid_capstyle="round")
+        if math.isfinite(start) and math.isfinite(end):
+            ax.plot([start, end], [height, height], color=color, linewidth=2, solid_capstyle="round")
         ax.plot([value], [height], marker="o", color=color, markersize=7)
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.set_xlabel("squared kernel Stein discrepancy (smaller fits better)")
-    ax.set_title(result.sentence, loc="left", fontsize=10)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
+    ax.set_title(result.sentence.split(":")[0].removesuffix(".") + ".", loc="left", fontsize=10)
+    ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
+    """The difference with its interval, over what it would be by chance if both models fitted equally well."""
+    ax = new_axes(ax)
+    error = result.standard_error
+    if not error > 0:
+        raise ValueError("plot_null: the difference has no standard error here, so there is no null distribution to show.")
+    edges, heights = null_density(result.null)
+    ax.stairs(heights / error, edges * error, fill=True, color=SHADE, label="by chance, if both fitted equally well")
+    observed, peak = result.statistic * error, heights.max() / error
+    two_sided = result.alternative == "two-sided"
+    tail = result.alpha / 2 if two_sided else result.alpha
+    thresholds = [result.null.upper_quantile(tail)] + ([result.null.lower_quantile(tail)] if two_sided else [])
+    for number, t in enumerate(thresholds):
+        if math.isfinite(t):
+            label = None if number else f"rejected beyond (level {result.alpha:g})"
+            ax.plot([t * error] * 2, [0, peak], color=WARM, linewidth=1.2, linestyle="--", label=label)
+    low, high = result.confidence_interval()
+    if math.isfinite(low) and math.isfinite(high):
+        ax.plot([low, high], [-0.08 * peak] * 2, color=ACCENT, linewidth=2, solid_capstyle="round")
+    ax.plot([observed], [-0.08 * peak], marker="o", markersize=7, color=ACCENT, linestyle="", label="observed, 95 % interval")
+    ax.set_ylim(-0.2 * peak, 1.75 * peak)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("difference of squared discrepancies, P - Q")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK, handlelength=1.4)
+    return ax
+
+
+def null_density(null: NullDistribution) -> tuple[np.ndarray, np.ndarray]:
+    """Edges and heights of the null density of T: its replicates where there are any, else its distribution function."""
+    shown = null.corrected[0] if isinstance(null, Conservative) else null
+    if isinstance(shown, Bootstrap):
+        replicates = np.array(shown.replicates)
+        heights, edges = np.histogram(replicates[np.abs(replicates) < 6], bins=40, density=True)
+        return edges, heights
+    edges = np.linspace(-4, 4, 121)
+    return edges, np.maximum(np.diff([shown.lower(t) for t in edges]), 0) / np.diff(edges)
+
+
+def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes:
+    """What each observation adds to the difference, sorted; where models are discrete, the words that add most."""
+    if result.words is not None and ax is None:
+        import matplotlib.pyplot as plt
+
+        _, (ax, beside) = plt.subplots(1, 2, figsize=(7.2, 2.8), layout="constrained", width_ratios=(3, 2))
+        plot_words(result, beside)
+    ax = new_axes(ax)
+    ordered = np.sort(result.contributions)
+    where = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).astype(int))
+    for sign, color, label in ((1, ACCENT, "for Q"), (-1, WARM, "for P")):
+        side = np.where(sign * ordered[where] > 0, ordered[where], 0.0)
+        ax.fill_between(where + 1, side, color=color, linewidth=0, label=label)
+    ax.axhline(0.0, color=FAINT, linewidth=1)
+    ax.set_xlabel("observations, sorted")
+    ax.set_ylabel("adds to P - Q")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK)
+    return ax
+
+
+def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
+    """The words that add most to the difference, or take most from it."""
+    ax = new_axes(ax)
+    top = result.words.top(WORDS)[::-1] if result.words is not None else []
+    values = [value for _, value in top]
+    ax.barh(range(len(top)), values, color=[ACCENT if value > 0 else WARM for value in values], height=0.7)
+    ax.set_yticks(range(len(top)), [literally(word)[:24] for word, _ in top], fontsize=8)
+    ax.axvline(0.0, color=FAINT, linewidth=1)
+    ax.locator_params(axis="x", nbins=3)
+    ax.set_xlabel("words: add to P - Q")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def plot_diagnostics(result: ComparisonResult, axes=None):
+    """How R-hat and the effective sample size are spread over the observations; dashed: what is usually asked for."""
+    quality = result.diagnostics
+    if quality is None or quality.rhats is None or quality.esses is None:
+        raise ValueError("plot_diagnostics: no chains were run for these scores, so there is nothing to show.")
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        _, axes = plt.subplots(1, 2, figsize=(6.4, 2.4), layout="constrained")
+    shown = (
+        (quality.rhats, GOOD_RHAT, "R-hat", f"best below {GOOD_RHAT:g}"),
+        (quality.esses, GOOD_ESS, "effective sample size", f"best above {GOOD_ESS:g}"),
+    )
+    for ax, (values, wanted, name, hint) in zip(axes, shown, strict=True):
+        new_axes(ax)
+        ax.hist(values[np.isfinite(values)], bins=30, color=ACCENT)
+        ax.axvline(wanted, color=WARM, linestyle="--", linewidth=1.2)
+        ax.set_title(hint, loc="right", fontsize=8, color=WARM)
+        ax.set_xlabel(name)
+        ax.locator_params(axis="x", nbins=5)
+    axes[0].set_ylabel("observations")
+    return axes
+
+
+def plot_power(result: ComparisonResult, ax: Axes | None = None, power: float = 0.8) -> Axes:
+    """The power of a new sample against its size, if the true difference equals the estimate, or an end of its interval."""
+    wanted = result.required_n(power)
+    if not math.isfinite(wanted):
+        raise ValueError(
+            "plot_power: no sample size rejects if the true difference equals the estimate, which is not positive; "
+            "there is no curve to show."
+        )
+    ax = new_axes(ax)
+    sizes = np.unique(np.geomspace(max(4, min(wanted, result.n) / 4), 2 * max(wanted, result.n), 120).astype(int))
+    ax.plot(sizes, [result.power(int(n)) for n in sizes], color=ACCENT, linewidth=2)
+    ax.plot([wanted], [result.power(int(wanted))], marker="o", color=ACCENT, markersize=7)
+    ax.annotate(f"{wanted:,.0f}", (wanted, power), xytext=(8, -12), textcoords="offset points", fontsize=9, color=INK)
+    ax.axhline(power, color=FAINT, linewidth=1, linestyle="--", zorder=0)
+    ax.axvline(result.n, color=WARM, linewidth=1.2, linestyle="--", zorder=0, label=f"this sample, {result.n:,}")
+    ax.set_ylim(0, 1.03)
+    ax.set_xlabel("new observations")
+    ax.set_ylabel("power")
+    ax.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
     return ax

@@ -46,8 +46,8 @@ def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: in
         rows = jnp.minimum(start + jnp.arange(size), n - 1)
         return (model, sampler, initial, jax.tree.map(lambda leaf: leaf[rows], points), keys[rows])
 
-    program = compiled(run_batch, *batch(0), plan)
-    with track("chains", n) as advance, ThreadPoolExecutor(1 if program.runs_alone else workers) as pool:
+    with track("chains", n) as advance:
+        program = compiled(run_batch, *batch(0), plan)
 
         @float64
         def one(start):
@@ -55,7 +55,8 @@ def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: in
             advance(size)
             return keep(jax.tree.map(lambda leaf: np.asarray(leaf)[: n - start], reduced), plan)
 
-        parts = list(pool.map(one, range(0, n, size)))
+        with ThreadPoolExecutor(1 if program.runs_alone else workers) as pool:
+            parts = list(pool.map(one, range(0, n, size)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._text import Table
 from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
 
 SCHEMA = 2
@@ -109,6 +110,27 @@ class ScoreEstimate:
             dims=dims,
             attrs={"method": self.method, "seed": self.seed},
         )
+
+    @property
+    def summary(self) -> Table:
+        """The size and the quality of the scores."""
+        n, dim = self.part("score")[0].shape[:2]
+        rows = [("observations", f"{n}"), ("coordinates", f"{dim}"), ("operator", ", ".join(str(one) for one in self.operators))]
+        if np.isfinite(self.rhat).any():
+            errors = np.concatenate([part.ravel() for part in self.part("mcse")])
+            rows += [
+                ("largest R-hat", f"{np.nanmax(self.rhat):.3f}"),
+                ("smallest effective sample size", f"{np.nanmin(self.ess):.0f}"),
+                ("mean acceptance", f"{self.acceptance.mean():.2f}"),
+                ("divergences", f"{int(self.divergences.sum())}"),
+                ("median standard error", f"{np.median(errors):.4g}"),
+            ]
+        return Table(("scores", self.method), rows)
+
+    def _repr_html_(self) -> str:
+        from ..report.fragment import scores_fragment
+
+        return scores_fragment(self)
 
     def __str__(self) -> str:
         n, dim = self.part("score")[0].shape[:2]

@@ -1,0 +1,43 @@
+"""Numbers and tables as plain text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # control characters, marks of direction, line separators
+
+
+def number(value: float) -> str:
+    """Four significant digits."""
+    return f"{value:.4g}"
+
+
+def pvalue_text(pvalue: float) -> str:
+    return "p < 0.0001" if pvalue < 1e-4 else f"p = {pvalue:.4f}" if pvalue < 0.1 else f"p = {pvalue:.2f}"
+
+
+def visible(text: str) -> str:
+    """The text in one line, with every character that would act instead of being read as its escape."""
+    return "".join(char.encode("unicode_escape").decode() if unicodedata.category(char) in UNSEEN else char for char in str(text))
+
+
+class Table(NamedTuple):
+    """Cells as text; the columns in ``left`` are flush left, numbers flush right."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: Sequence[int] = (0,)
+
+    def lines(self) -> list[str]:
+        """The table as text, with a rule under the header."""
+        rows = [[visible(cell) for cell in row] for row in (self.header, *self.rows)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(self.header))]
+
+        def line(row: Sequence[str]) -> str:
+            cells = (cell.ljust(widths[i]) if i in self.left else cell.rjust(widths[i]) for i, cell in enumerate(row))
+            return "  ".join(cells).rstrip()
+
+        lines = [line(row) for row in rows]
+        return [lines[0], "-" * max(map(len, lines)), *lines[1:]]

@@ -1,0 +1,51 @@
+"""What a result tells beside its numbers: the chains behind the scores, and the words that decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the scores of a comparison were made.
+
+    ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share`` is the part of
+    the test's variance that more draws would remove; ``start_shift`` is what chains that began at different points
+    differ by, in units of the statistic. None where no chains were run. ``rhats`` and ``esses`` are the worst of the
+    models at each observation.
+    """
+
+    method_p: str
+    method_q: str | None  # None for the test of one model
+    rhat: float | None
+    ess: float | None
+    divergences: int
+    noise_share: float | None = None
+    start_shift: float | None = None
+    rhats: np.ndarray | None = field(default=None, compare=False)
+    esses: np.ndarray | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
+        if self.rhat is not None and self.ess is not None:
+            lines.append(f"R-hat at most {self.rhat:.3f}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
+        if self.noise_share is not None:
+            started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
+            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """What each word (or value) of the data adds to a difference, the largest first: ``contributions`` sum to it."""
+
+    ids: np.ndarray
+    contributions: np.ndarray
+    names: tuple[str, ...] = ()  # of the words, where the models know them
+
+    def top(self, count: int = 5) -> list[tuple[str, float]]:
+        """The words that decide, by name or id, with their contributions."""
+        labels = self.names[:count] or [str(word) for word in self.ids[:count]]
+        return list(zip(labels, self.contributions[:count].tolist(), strict=False))

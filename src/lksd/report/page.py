@@ -1,0 +1,170 @@
+"""The report: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._text import Table, number, pvalue_text
+from . import plots
+from .observations import check_observations, deciding
+from .rendering import pairs, render, shown, source
+
+if TYPE_CHECKING:
+    from ..inference.results import ComparisonResult
+
+LONGEST_NAME = 200
+LISTED = 50  # rows of the sortable tables
+# The plots' own colours become those of the page, so that they follow its dark and print modes.
+VARIABLES = {
+    plots.INK: "var(--ink)",
+    plots.ACCENT: "var(--accent)",
+    plots.WARM: "var(--warm)",
+    plots.FAINT: "var(--faint)",
+    plots.SHADE: "var(--shade)",
+}
+POOR_RHAT, NOISY = 1.05, 0.2
+
+
+def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, str], observations) -> None:
+    """Write the page; a file that is there already is replaced only once the new one is whole."""
+    path = check_path(path)
+    page = report_page(result, names, observations)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(page)
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def check_path(path: str | Path) -> Path:
+    """A name for a report, in a folder where it can be written."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"report: expected a name that ends in .html; got {str(path)!r}. Name the report so.")
+    if not path.parent.is_dir():
+        raise ValueError(f"report: expected a folder that exists; {str(path.parent)!r} does not. Create it first.")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"report: expected a file that can be written; {str(path)!r} cannot. Choose another.")
+    return path
+
+
+def report_page(result: ComparisonResult, names: tuple[str, str], observations) -> str:
+    """The report as text."""
+    if isinstance(names, str) or len(names) != 2:
+        raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
+    if observations is not None:
+        check_observations(observations, result.n)
+    script = source("sort.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    two_sided = result.alternative == "two-sided"
+    return render(
+        "report.html",
+        result=result,
+        names=[shown(str(name), LONGEST_NAME) for name in names],
+        question="Which of P and Q fits the data better?" if two_sided else "Does Q fit the data better than P?",
+        hypothesis=f"{result.question}.",
+        pvalue=pvalue_text(result.pvalue),
+        plots={
+            "comparison": drawn(plots.plot_comparison, result, "Forest plot of both discrepancies and their difference"),
+            "null": result.standard_error > 0 and drawn(plots.plot_null, result, "The difference over its null distribution"),
+            "contributions": drawn(plots.plot_contributions, result, "What each observation adds to the difference"),
+            "words": result.words is not None and drawn(plots.plot_words, result, "The words that add most to the difference"),
+            "diagnostics": has_chains(result) and drawn(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
+            "power": can_be_settled(result) and drawn(plots.plot_power, result, "Power against the sample size"),
+        },
+        for_q=deciding(result.contributions, observations, result.words, 1),
+        for_p=deciding(result.contributions, observations, result.words, -1),
+        contributions=Table(
+            ("observation", "adds to P - Q", "speaks for"),
+            [(str(i), number(part), "Q" if part > 0 else "P") for i, part in result.documents(LISTED)],
+            left=(2,),
+        ),
+        words=words_table(result),
+        quality=quality_table(result),
+        advice=advice(result),
+        settings=pairs(("option", "value"), {"n": result.n} | result.settings),
+        versions=pairs(("package", "version"), result.versions),
+        style=source("style.css"),
+        script=script,
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def has_chains(result: ComparisonResult) -> bool:
+    return result.diagnostics is not None and result.diagnostics.rhats is not None
+
+
+def can_be_settled(result: ComparisonResult) -> bool:
+    return result.standard_error > 0 and result.required_n(0.8) < float("inf")
+
+
+def words_table(result: ComparisonResult) -> Table | None:
+    if result.words is None:
+        return None
+    rows = [(word, number(part), "Q" if part > 0 else "P") for word, part in result.words.top(LISTED)]
+    return Table(("word", "adds to P - Q", "speaks for"), rows, left=(0, 2))
+
+
+def quality_table(result: ComparisonResult) -> Table | None:
+    quality = result.diagnostics
+    if quality is None:
+        return None
+    rows = {"scores of P": quality.method_p, "scores of Q": quality.method_q}
+    if quality.rhat is not None and quality.ess is not None:
+        rows |= {
+            "largest R-hat": f"{quality.rhat:.3f}",
+            "smallest effective sample size": f"{quality.ess:.0f}",
+            "divergences": str(quality.divergences),
+        }
+    if quality.noise_share is not None:
+        rows["share of MCMC noise in the variance"] = f"{quality.noise_share:.2%}"
+    if quality.start_shift is not None:
+        rows["the chains' beginnings move T by"] = f"{quality.start_shift:.2f}"
+    return pairs(("", ""), rows)
+
+
+def advice(result: ComparisonResult) -> str:
+    """Whether the chains can be trusted, in words."""
+    quality = result.diagnostics
+    if quality is None or quality.rhats is None:
+        return ""
+    poor = float((quality.rhats > POOR_RHAT).mean())
+    if (quality.noise_share or 0.0) > NOISY:
+        return "Noise of the chains makes much of the test's variance: more draws would sharpen it."
+    if poor > 0.05:
+        return f"R-hat is above {POOR_RHAT} at {poor:.0%} of the observations: raise warmup, or try another sampler."
+    return "The chains have mixed well enough for this test."
+
+
+def drawn(plot: Callable, result: ComparisonResult, title: str, columns: int = 1):
+    """A plot as inline SVG in the colours of the page, with a title for those who do not see it."""
+    import matplotlib
+    from markupsafe import Markup, escape
+    from matplotlib.figure import Figure
+
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "text.color": plots.INK}
+    settings |= {"axes.labelcolor": plots.INK, "axes.titlecolor": plots.INK, "axes.edgecolor": plots.FAINT}
+    file = io.StringIO()
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser has the fonts that matplotlib lacks
+        figure = Figure(figsize=(6.4, 2.6), layout="constrained")
+        plot(result, figure.subplots(1, columns))
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    text = file.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    for color, variable in VARIABLES.items():
+        text = text.replace(color, variable)
+    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))

@@ -1,0 +1,43 @@
+"""The templates of this folder; whatever is put into them is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .._text import Table, visible
+
+LONGEST = 2_000  # characters of a text of the user's
+
+
+@cache
+def environment():
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    def finalize(value: Any) -> Any:
+        return value if hasattr(value, "__html__") or not isinstance(value, str) else shown(value)
+
+    return Environment(loader=PackageLoader("lksd.report"), autoescape=True, undefined=StrictUndefined, finalize=finalize)
+
+
+def shown(text: str, longest: int = LONGEST) -> str:
+    """Text as it may stand in a page: control characters visible, and no longer than can be read."""
+    text = "\n".join(visible(line) for line in str(text).split("\n"))
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+
+
+def render(template: str, **parts) -> str:
+    return environment().get_template(template).render(**parts)
+
+
+def source(name: str):
+    """A file of the templates as it is, such as the style sheet."""
+    from markupsafe import Markup
+
+    env = environment()
+    return Markup(env.loader.get_source(env, name)[0])
+
+
+def pairs(header: tuple[str, str], values: dict[str, Any]) -> Table:
+    """A table of names and values."""
+    return Table(header, [(name, str(value)) for name, value in values.items()], left=(0, 1))
