@@ -1,4 +1,4 @@
-# make demo   set up, compare two models on real data, print the result
+# make demo   set up, compare two models on real data, print the result, write report.html
 # make test   set up, run the tests          make test-slow   the long calibration studies
 # make lint   style, types, import layers    make bench       speed and memory, as ratios
 
@@ -8,12 +8,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROCESSES ?= 2
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench browser clean
 
 demo: $(READY)
-	$(BIN)/python examples/digits.py
+	$(BIN)/lksd demo --report report.html
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python -m pytest -n $(PROCESSES) -m "not slow"
 
 test-slow: $(READY)
@@ -35,5 +35,13 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(READY)
 
+# The report's tests open it in Chromium; where it is not there and cannot be installed they are skipped, and say so.
+browser:
+	@command -v chromium chromium-browser google-chrome > /dev/null || { \
+	  echo "installing chromium for the tests of the report"; \
+	  SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	  { timeout 120 $$SUDO apt-get update -qq && timeout 600 $$SUDO apt-get install -qq -y --no-install-recommends chromium; } > /dev/null 2>&1 \
+	  || echo "chromium cannot be installed here; the tests that need it will be skipped"; }
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis

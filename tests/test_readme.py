@@ -1,6 +1,8 @@
 """The code of the README runs as it stands, one block after the other."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
@@ -14,3 +16,12 @@ def test_the_readmes_code(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, str(README), "exec"), names)
     assert names["result"].reject
+
+
+def test_the_demo_prints_what_the_readme_shows(tmp_path):
+    command = [str(Path(sys.executable).with_name("lksd")), "demo"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    promised = re.search(r"```\n(P: factor analysis.*?)```", README.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    varying = re.compile(r"R-hat at most .*")  # the last digits of chains differ between kinds of processor
+    assert varying.sub("", done.stdout) == varying.sub("", promised) + "\nReport: report.html\n"
+    assert 20_000 < (tmp_path / "report.html").stat().st_size < 2_000_000

@@ -1,0 +1,105 @@
+"""From what a command has read to what it shows."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+
+from .. import ComparisonResult, compare
+from .._text import visible
+from .._validation import check_choice
+from ..report.page import check_path
+from .data import Frame
+from .main import say
+from .models import named_in
+from .options import KERNELS, SAMPLERS
+from .words import as_ids
+
+
+class Output(NamedTuple):
+    """How the answer is shown."""
+
+    report: Path | None
+    json: bool
+    names: tuple[str, str]
+    image_shape: str | None = None
+
+    def checked(self) -> Output:
+        """Before any work is done."""
+        if self.report is not None:
+            check_path(self.report)
+        if self.image_shape is not None:
+            shape(self.image_shape)
+        return self
+
+
+def answer(x: Any, models: list[Any], options: dict[str, Any], command: dict[str, str], output: Output) -> None:
+    """Compare, and show the result with the files that the ``command`` named."""
+    data, observations = x, x
+    notes: tuple[str, ...] = ()
+    if isinstance(x, list):
+        data, notes = as_ids(x, models)
+    elif isinstance(x, Frame):
+        data = x.values
+    if output.image_shape is not None:
+        observations = as_images(data, shape(output.image_shape))
+    if sys.stderr.isatty():
+        say(f"Comparing on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
+    result = compare(data, *models, **options)
+    show(replace(result, notes=(*result.notes, *notes), settings=result.settings | command), observations, output)
+
+
+def show(result: ComparisonResult, observations: Any, output: Output) -> None:
+    """The report if one is wanted, and the table or JSON."""
+    if output.report is not None:
+        result.to_html(output.report, names=output.names, observations=observations)
+    if output.json:
+        typer.echo(result.to_json())
+        return
+    roles = [f"{role}: {visible(name)}" for role, name in zip("PQ", output.names, strict=True)]
+    typer.echo("\n".join([*roles, "", str(result)]))
+    if output.report is not None:
+        typer.echo(f"\nReport: {visible(str(output.report))}")
+
+
+def several(names: list[str] | None) -> Any:
+    """Nothing, one name, or a tuple of them."""
+    return None if not names else names[0] if len(names) == 1 else tuple(names)
+
+
+def chosen_sampler(name: str | None) -> Any:
+    return None if name is None else SAMPLERS[check_choice("--sampler", name, SAMPLERS)]()
+
+
+def chosen_kernel(names: list[str] | None, x: Any) -> Any:
+    """Kernels by name, with their scales from the data, or from the user's files."""
+    data = x.values if isinstance(x, Frame) else x
+    made: list[Any] = []
+    for name in names or ():
+        path, _, variable = name.rpartition(":")
+        if path.endswith(".py"):
+            made.append(named_in("--kernel", Path(path), variable))
+        else:
+            made.append(KERNELS[check_choice("--kernel", name, KERNELS)](data))
+    return None if not made else made if len(made) > 1 else made[0]
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """28x28 as (28, 28)."""
+    parts = text.lower().split("x")
+    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) for part in parts) or parts[2:] not in ([], ["3"]):
+        raise ValueError(f"--image-shape: expected height x width, such as 28x28, or 28x28x3 in colour; got {text!r}.")
+    return tuple(int(part) for part in parts)
+
+
+def as_images(x: Any, size: tuple[int, ...]) -> np.ndarray:
+    wanted = int(np.prod(size))
+    if getattr(x, "ndim", 0) != 2 or x.shape[1] != wanted or not isinstance(x, np.ndarray):
+        came = f"shape {x.shape}" if hasattr(x, "shape") else "documents"
+        raise ValueError(f"--image-shape: expected {wanted} columns, one for each pixel; got {came}. Check the shape.")
+    return x.reshape(-1, *size)

@@ -1,0 +1,148 @@
+"""The commands. Each reads its files, makes one call, and shows the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__, compare
+from . import options as o
+from .answer import Output, answer, chosen_kernel, chosen_sampler, several, show
+from .data import read_data
+from .main import say
+from .models import read_model
+
+app = typer.Typer(
+    help="Which of these latent variable models fits my data better, and how sure am I?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lksd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """What all commands have."""
+
+
+@app.command(name="compare")
+def compare_command(
+    data: o.Data,
+    p: o.Model,
+    q: o.Model,
+    report: o.Report = None,
+    json: o.Json = False,
+    name_p: o.Name = None,
+    name_q: o.Name = None,
+    image_shape: o.ImageShape = None,
+    array: o.Array = None,
+    columns: o.Columns = None,
+    field: o.Field = None,
+    counts: o.Counts = None,
+    standardise: o.Standardise = False,
+    alternative: o.Alternative = "greater",
+    alpha: o.Alpha = 0.05,
+    kernel: o.Kernel = None,
+    operator: o.Operator = None,
+    variance: o.Variance = "jackknife",
+    calibration: o.Calibration = "auto",
+    preset: o.Preset = None,
+    seed: o.Seed = 0,
+    sampler: o.SamplerName = None,
+    warmup: o.Warmup = None,
+    draws: o.Draws = None,
+    chains: o.Chains = None,
+    exact: o.Exact = None,
+    trust_pickle: o.Trust = False,
+) -> None:
+    """Does model Q fit the data better than model P?
+
+    The data must be independent observations that neither model was fitted on.
+
+    [bold]Examples[/bold]
+
+    lksd compare x.npy --p models.py:p --q models.py:q
+
+    lksd compare x.csv --columns a,b,c --p models.py:small --q models.py:large --report report.html
+
+    lksd compare x.npy --p models.py:p --q models.py:q --no-exact --sampler nuts --draws 1000 --json > result.json
+    """
+    output = Output(report, json, (name_p or p, name_q or q), image_shape).checked()
+    models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
+    x = read_data(data, array, columns, field)
+    options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
+    options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
+    options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
+    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
+
+
+@app.command()
+def topics(
+    data: o.Data,
+    p: o.TopicModel,
+    q: o.TopicModel,
+    report: o.Report = None,
+    json: o.Json = False,
+    name_p: o.Name = None,
+    name_q: o.Name = None,
+    array: o.Array = None,
+    field: o.Field = None,
+    counts: o.Counts = None,
+    alternative: o.Alternative = "greater",
+    alpha: o.Alpha = 0.05,
+    operator: o.Operator = None,
+    calibration: o.Calibration = "auto",
+    preset: o.Preset = None,
+    seed: o.Seed = 0,
+    warmup: o.Warmup = None,
+    draws: o.Draws = None,
+    chains: o.Chains = None,
+    exact: o.Exact = None,
+    trust_pickle: o.Trust = False,
+) -> None:
+    """Does topic model Q describe the documents better than topic model P?
+
+    Documents are lines of JSON, each a list of words or of word ids, or an object with one under "tokens" or "words";
+    or word counts or ids as an array.
+
+    [bold]Examples[/bold]
+
+    lksd topics docs.jsonl --p lda_a.model --q lda_b.model --trust-pickle --report report.html
+
+    lksd topics docs.jsonl --p a.npz --q b.npz --name-p "50 topics" --name-q "100 topics"
+    """
+    output = Output(report, json, (name_p or p, name_q or q)).checked()
+    models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
+    options: dict[str, Any] = {"counts": counts, "alternative": alternative, "alpha": alpha, "operator": several(operator)}
+    options |= {"calibration": calibration, "preset": preset, "seed": seed}
+    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    answer(read_data(data, array, None, field), models, options, {"data": str(data), "p": p, "q": q}, output)
+
+
+@app.command()
+def demo(report: o.Report = Path("report.html"), json: o.Json = False, seed: o.Seed = 0) -> None:
+    """Fit models to handwritten digits and compare them on others: a table, a sentence and a report.
+
+    [bold]Example[/bold]
+
+    lksd demo --report digits.html
+    """
+    from .demo import QUESTION, digits
+
+    output = Output(report, json, ("", "")).checked()
+    problem = digits()
+    say(QUESTION.format(n=len(problem.x)))
+    result = compare(problem.x, problem.p, problem.q, exact=False, seed=seed)
+    show(result, problem.images, output._replace(names=problem.names))

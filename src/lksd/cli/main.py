@@ -1,0 +1,76 @@
+"""Where a command begins and ends: errors as one sentence, exit codes, warnings as lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Sequence
+
+from .._text import visible
+
+DONE, INTERNAL, BAD_INPUT, STOPPED = 0, 1, 2, 130
+SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # and clear the progress line
+STACK = 256 * 2**20  # bytes; compilers recurse deeply, and a thread has less room than a program
+LONGEST = 1_000  # characters of an error
+
+
+def run() -> None:
+    """The program ``lksd``: Ctrl-C ends it at once, also in the middle of a compiled program, which cannot be interrupted."""
+    codes: list[int] = []
+    threading.stack_size(STACK)
+    work = threading.Thread(target=lambda: codes.append(main(sys.argv[1:])), daemon=True)
+    work.start()
+    try:
+        while work.is_alive():
+            work.join(0.2)
+    except KeyboardInterrupt:
+        say(f"{SHOW_CURSOR if sys.stderr.isatty() else ''}Stopped. Nothing was written.")
+        os._exit(STOPPED)
+    sys.exit(codes[0] if codes else INTERNAL)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; the exit code is 0 (done), 1 (internal error) or 2 (bad input)."""
+    if os.environ.get("LKSD_DEBUG"):
+        return application(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = shown_warning
+            return application(arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to be flushed has no reader
+        return DONE
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of typer: the arguments themselves
+            if not error.format_message():  # no arguments at all: the help has been shown
+                return DONE
+            say(f"Error: {sentence(error.format_message())} See lksd --help.")
+            return BAD_INPUT
+        if isinstance(error, (ValueError, TypeError, ImportError, OSError)):
+            say(f"Error: {sentence(str(error))}")
+            return BAD_INPUT
+        say(f"Internal error: {type(error).__name__}: {sentence(str(error))} Set LKSD_DEBUG=1 for the traceback.")
+        return INTERNAL
+
+
+def application(arguments: Sequence[str]) -> int:
+    from .app import app
+
+    return app(list(arguments), prog_name="lksd", standalone_mode=False) or DONE
+
+
+def sentence(text: str) -> str:
+    """One line that ends in a full stop and cannot act on the terminal."""
+    text = visible(" ".join(text.split()))
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def shown_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    say(f"Warning: {sentence(str(message))}")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

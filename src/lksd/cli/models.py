@@ -1,0 +1,110 @@
+"""Models from files: Python code as ``file.py:name``, saved scores and topics as .npz, and pickles where they are trusted."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .. import adapters, load_scores
+from ..models import LDA, LatentVariableModel
+from ..scores import ScoreEstimate
+from .data import read_arrays
+
+PICKLES = (".model", ".pkl", ".pickle", ".joblib", ".gensim")
+
+
+def read_model(option: str, reference: str, trust_pickle: bool) -> LatentVariableModel | ScoreEstimate:
+    """The model that an option names."""
+    file, _, name = reference.rpartition(":")
+    if file.endswith(".py"):
+        return as_model(option, reference, named_in(option, Path(file), name))
+    path = Path(reference)
+    if path.suffix == ".py":
+        raise ValueError(f"{option}: expected file.py:name; got {reference!r}. Say which variable of the file is the model.")
+    if not path.is_file():
+        raise ValueError(f"{option}: expected file.py:name or a file; got {reference!r}, and there is none. Check the path.")
+    if path.suffix == ".npz":
+        return read_archive(path)
+    if path.suffix not in PICKLES:
+        raise ValueError(
+            f"{option}: expected file.py:name, an .npz file, or a pickle ({', '.join(PICKLES)}); got {reference!r}. "
+            "Name a model in a Python file."
+        )
+    if not trust_pickle:
+        raise ValueError(
+            f"{option}: {reference!r} is a pickle, and loading one runs whatever code it holds. "
+            "Add --trust-pickle if you made it or trust who did."
+        )
+    return as_model(option, reference, read_pickle(option, path))
+
+
+def named_in(option: str, path: Path, name: str) -> Any:
+    if not path.is_file():
+        raise ValueError(f"{option}: expected a Python file; {str(path)!r} does not exist. Check the path.")
+    module = imported(option, path.resolve())
+    if not hasattr(module, name):
+        known = [key for key, value in vars(module).items() if isinstance(value, (LatentVariableModel, ScoreEstimate))]
+        raise ValueError(
+            f"{option}: expected a variable {name!r} in {path}; there is none. Its models: {', '.join(known) or 'none at all'}."
+        )
+    return getattr(module, name)
+
+
+@cache
+def imported(option: str, path: Path) -> ModuleType:
+    """The file as a module; P and Q of one file share it."""
+    spec = importlib.util.spec_from_file_location(f"_lksd_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{option}: {str(path)!r} cannot be imported. Check that it is Python code.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
+        raise ValueError(f"{option}: {path.name} fails when it is run: {type(error).__name__}: {error}. Mend the file.") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def as_model(option: str, reference: str, value: Any) -> LatentVariableModel | ScoreEstimate:
+    """One of ours, or one that an adapter knows."""
+    if isinstance(value, (LatentVariableModel, ScoreEstimate)):
+        return value
+    if type(value).__module__.startswith("gensim."):
+        return adapters.from_gensim(value)
+    what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    raise ValueError(
+        f"{option}: expected a lksd.models.LatentVariableModel, a ScoreEstimate or a gensim LdaModel; {reference!r} is {what}. "
+        "Give an instance."
+    )
+
+
+def read_archive(path: Path) -> LatentVariableModel | ScoreEstimate:
+    """Saved scores, or an LDA as arrays ``concentration``, ``topics`` and perhaps ``vocabulary``."""
+    arrays = read_arrays(path)
+    if not {"topics", "concentration"} <= set(arrays):
+        return load_scores(path)
+    words = arrays["vocabulary"].tolist() if "vocabulary" in arrays else None
+    return LDA(arrays["concentration"], arrays["topics"], words)
+
+
+def read_pickle(option: str, path: Path) -> Any:
+    """An object of gensim or joblib; only where the user trusts it."""
+    try:
+        if path.suffix in (".model", ".gensim"):
+            from gensim.models import LdaModel
+
+            return LdaModel.load(str(path))
+        import joblib
+
+        return joblib.load(path)
+    except ImportError as error:
+        raise ImportError(f"{option}: {path.name} needs {error.name}, which is not installed. Install it with pip.") from error
+    except Exception as error:  # unpickling may raise anything
+        raise ValueError(f"{option}: {str(path)!r} cannot be loaded ({type(error).__name__}: {error}). Check the file.") from error

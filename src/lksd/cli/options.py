@@ -1,0 +1,64 @@
+"""The options that commands share, with their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import kernels, samplers
+
+KERNELS: dict[str, Any] = {
+    "per-coordinate": kernels.PerCoordinate.median,
+    "imq": kernels.IMQ.median,
+    "imq-covariance": kernels.IMQ.covariance,
+    "gaussian": kernels.Gaussian.median,
+}
+SAMPLERS: dict[str, Any] = {
+    "nuts": samplers.NUTS,
+    "hmc": samplers.HMC,
+    "mala": samplers.MALA,
+    "random-walk": samplers.RandomWalk,
+    "exchange": samplers.Exchange,
+    "gibbs": samplers.Gibbs,
+    "exact": samplers.Exact,
+}
+CODE = "A Python file is code: it is run. Name only files that you trust."
+TOPICS = "A gensim model (with --trust-pickle), an .npz with concentration, topics and vocabulary, or file.py:name."
+
+
+def option(text: str, *names: str, panel: str | None = None) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=not names)
+
+
+Data = Annotated[Path, typer.Argument(help="The observations: .npy, .npz, .csv, .tsv, .parquet, .jsonl or .jsonl.gz.")]
+Model = Annotated[str, option(f"A model as file.py:name, or scores saved as .npz. {CODE}")]
+TopicModel = Annotated[str, option(f"{TOPICS} {CODE}")]
+Trust = Annotated[bool, option("Load model files that are pickles, which may run any code.", "--trust-pickle")]
+
+Report = Annotated[Path | None, option("Write a report: one HTML file that needs nothing else.", panel="Output")]
+Json = Annotated[bool, option("Print the result as JSON instead of as a table.", "--json", panel="Output")]
+Name = Annotated[str | None, option("What to call the model in the output.", panel="Output")]
+ImageShape = Annotated[str | None, option("Show observations as images in the report: 28x28, or 32x32x3.", panel="Output")]
+
+Array = Annotated[str | None, option("Which array of an .npz file.", panel="Data")]
+Columns = Annotated[str | None, option("Columns of a table to use, by name: a,b,c.", panel="Data")]
+Field = Annotated[str | None, option("Where a line of JSON is an object: the name of its list of words.", panel="Data")]
+Counts = Annotated[bool | None, option("An array holds word counts, or word ids.", "--counts/--no-counts", panel="Data")]
+Standardise = Annotated[bool, option("Divide the columns by their standard deviations.", "--standardise", panel="Data")]
+
+Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", panel="Test")]
+Alpha = Annotated[float, option("The level of the test.", panel="Test")]
+Kernel = Annotated[list[str] | None, option(f"{', '.join(KERNELS)}, or file.py:name; may be repeated.", panel="Test")]
+Operator = Annotated[list[str] | None, option("langevin, difference, barker or gibbs; may be repeated.", panel="Test")]
+Variance = Annotated[str, option("jackknife, ustat, vstat or regularised.", panel="Test")]
+Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's).", panel="Test")]
+Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]
+Seed = Annotated[int, option("The same seed gives the same digits.", panel="Test")]
+
+SamplerName = Annotated[str | None, option(f"{', '.join(SAMPLERS)}; default: chosen from the model.", panel="Scores")]
+Warmup = Annotated[int | None, option("Steps of each chain that are discarded.", panel="Scores")]
+Draws = Annotated[int | None, option("Draws kept for each observation.", panel="Scores")]
+Chains = Annotated[int | None, option("Chains for each observation.", panel="Scores")]
+Exact = Annotated[bool | None, option("Demand exact scores, or forbid them.", "--exact/--no-exact", panel="Scores")]
