@@ -265,3 +265,16 @@ def test_ctrl_c_stops_and_leaves_nothing(folder):
     assert "Traceback" not in shown
     assert not list(folder.glob("*stopped*"))
     assert time.monotonic() - started < 40
+
+
+def test_hostile_names_are_text_on_a_terminal(folder):
+    hostile = "\x1b]0;owned\x07<script>alert(1)</script>\x1b[2J[bold]\u202e"
+    command = [*LKSD, "compare", "x.npy", *PAIR, "--name-p", hostile]
+    shown, code = on_terminal(command, cwd=folder)
+    assert code == 0
+    assert "P: \\x1b]0;owned\\x07<script>alert(1)</script>\\x1b[2J[bold]\\u202e" in shown
+    assert "\x1b]0;" not in shown
+    assert "\x1b[2J" not in shown
+    shown, code = on_terminal([*LKSD, "compare", f"{hostile}.npy", *PAIR], cwd=folder)
+    assert code == 2
+    assert "\x1b]0;" not in shown

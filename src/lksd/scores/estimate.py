@@ -12,7 +12,7 @@ from .._compile import remembered
 from .._documents import is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
-from .._progress import progress_wanted
+from .._progress import progress_wanted, track
 from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
@@ -127,7 +127,8 @@ def estimate_scores(
     points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
     z = remembered(checked_latent, model, points.x)
     check_start(initial, z, model)
-    sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
+    with progress_wanted(progress), track("tuning", 1):
+        sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
     plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
     plan = plan._replace(averaged=discrete and control_variates == "auto")
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
