@@ -96,17 +96,13 @@ class LatentVariableModel(eqx.Module):
         return type(self).__name__
 
 
-class OfLength(LatentVariableModel):
-    """A model of observations of any length, of which one length is simulated."""
+class Around(LatentVariableModel):
+    """A model that has the latent of another, and changes something else."""
 
     model: Any
-    length: int = eqx.field(static=True)
 
     def log_prior(self, z):
         return self.model.log_prior(z)
-
-    def log_likelihood(self, x, z):
-        return self.model.log_likelihood(x, z)
 
     def constrain(self, u):
         return self.model.constrain(u)
@@ -116,6 +112,15 @@ class OfLength(LatentVariableModel):
 
     def log_jacobian(self, u):
         return self.model.log_jacobian(u)
+
+
+class OfLength(Around):
+    """A model of observations of any length, of which one length is simulated."""
+
+    length: int = eqx.field(static=True)
+
+    def log_likelihood(self, x, z):
+        return self.model.log_likelihood(x, z)
 
     def sample(self, key):
         return self.model.sample(key, self.length)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
-from ..models import LatentVariableModel
+from ..models.base import Around
 
 
 class Point(NamedTuple):
@@ -59,27 +59,14 @@ def density_ratios(log_density: Callable, x, values):
     return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(jnp.arange(x.shape[0]), values)
 
 
-class Between(LatentVariableModel):
+class Between(Around):
     """The model with p(x | z) + p(x with x_d -> v | z) as its likelihood: the modified posterior of Appendix B.2."""
 
-    model: LatentVariableModel
     d: Array
     value: Array
 
-    def log_prior(self, z):
-        return self.model.log_prior(z)
-
     def log_likelihood(self, x, z):
         return jnp.logaddexp(self.model.log_likelihood(x, z), self.model.log_likelihood(x.at[self.d].set(self.value), z))
-
-    def constrain(self, u):
-        return self.model.constrain(u)
-
-    def unconstrain(self, z):
-        return self.model.unconstrain(z)
-
-    def log_jacobian(self, u):
-        return self.model.log_jacobian(u)
 
     def share(self, x, values, d, m, z):
         """p(x with x_d -> v | z) / (p(x | z) + p(x with x_d -> v | z))."""
