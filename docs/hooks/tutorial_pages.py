@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jupytext
 import nbformat
@@ -17,8 +17,8 @@ TIMEOUT = 300  # seconds a cell
 def executed(path: Path) -> nbformat.NotebookNode:
     """The notebook run from top to bottom in a kernel of its own; an error in a cell is an error here."""
     notebook = jupytext.read(path)
-    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": path.parent}}).execute()
+    with TemporaryDirectory() as folder:
+        NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     return notebook
 
 
@@ -30,7 +30,7 @@ def as_markdown(notebook: nbformat.NotebookNode, name: str) -> tuple[str, dict[s
         if cell.cell_type != "code":
             parts.append(cell.source)
             continue
-        parts.append(f"```py\n{cell.source}\n```")
+        parts.append(f"```python\n{cell.source}\n```")
         for output in cell.outputs:
             if output.get("name") == "stderr":
                 raise ValueError(f"{name}: a cell warns or complains: {output.text}")

@@ -4,6 +4,7 @@ import re
 from inspect import ismodule
 from pathlib import Path
 
+import griffe
 import pytest
 import yaml
 from pages import agree, run_page
@@ -45,10 +46,15 @@ def test_every_page_is_in_the_navigation():
 
 def test_the_reference_names_everything_public():
     text = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
-    documented = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
-    assert len(documented) == len(set(documented))
-    public = {module.__name__ for module in MODULES[1:]} | {f"{module.__name__}.{name}" for module in MODULES for name in module.__all__}
+    entries = re.findall(r"^::: (\S+)$(?:\n    options:\n      heading: (\S+)$)?", text, re.MULTILINE)
+    documented = {heading or path: path for path, heading in entries}
+    assert len(documented) == len(entries)
+    public = {module.__name__ for module in MODULES[1:]} | {f"{part.__name__}.{name}" for part in MODULES for name in part.__all__}
     assert public <= set(documented), sorted(public - set(documented))
+    package = griffe.load("lksd", search_paths=[ROOT / "src"], resolve_aliases=True)
+    modules = {module.__name__ for module in MODULES}
+    for name, path in documented.items():  # a function of a module's name would show the module
+        assert package[path.removeprefix("lksd.")].is_module == (name in modules), path
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
