@@ -18,7 +18,9 @@ def executed(path: Path) -> nbformat.NotebookNode:
     """The notebook run from top to bottom in a kernel of its own; an error in a cell is an error here."""
     notebook = jupytext.read(path)
     with TemporaryDirectory() as folder:
-        NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+        client = NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}})
+        client.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # it remarks on its own sockets
+        client.execute()
     return notebook
 
 
