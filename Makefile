@@ -15,7 +15,7 @@ demo: $(READY)
 	$(BIN)/python examples/digits.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(PROCESSES) -m "not slow"
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not slow"
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n $(PROCESSES) -m slow -s

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
+SHAPES = {"index": "ppca", "quickstart": "ppca", "choosing": "ppca", "topics": "lda"}  # pages whose programs are compiled once
 MODULES = (lksd, *(part for name in lksd.__all__ if ismodule(part := getattr(lksd, name))))
 
 
@@ -25,7 +26,13 @@ class Loader(yaml.SafeLoader):
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix, node: suffix)
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(DOCS)))
+def grouped(page: Path):
+    """Where tests run in several processes (``--dist loadgroup``), pages with the same shapes share one."""
+    group = SHAPES.get(page.stem, page.stem)
+    return pytest.param(page, id=str(page.relative_to(DOCS)), marks=pytest.mark.xdist_group(group))
+
+
+@pytest.mark.parametrize("page", [grouped(page) for page in WITH_CODE])
 def test_the_pages_code(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_page(page)[1]
