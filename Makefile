@@ -1,6 +1,7 @@
 # make demo   set up, compare two models on real data, print the result, write report.html
 # make test   set up, run the tests          make test-slow   the long calibration studies
 # make lint   style, types, import layers    make bench       speed and memory, as ratios
+# make docs   the documentation, in site/
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,13 +9,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROCESSES ?= 2
 
-.PHONY: demo test test-slow lint bench browser clean
+.PHONY: demo test test-slow lint docs bench browser clean
 
 demo: $(READY)
 	$(BIN)/lksd demo --report report.html
 
 test: $(READY) browser
-	$(BIN)/python -m pytest -n $(PROCESSES) -m "not slow"
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not slow"
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n $(PROCESSES) -m slow -s
@@ -24,6 +25,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
@@ -44,4 +48,4 @@ browser:
 	  || echo "chromium cannot be installed here; the tests that need it will be skipped"; }
 
 clean:
-	rm -rf $(VENV) report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) report.html site .mypy_cache .pytest_cache .ruff_cache .hypothesis

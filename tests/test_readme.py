@@ -5,16 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pages import run_page
+
 README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_readmes_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
-    names: dict = {}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
+    names, count = run_page(README)
+    assert count >= 3
     assert names["result"].reject
 
 

@@ -54,12 +54,15 @@ def compare(
 ) -> ComparisonResult:
     """Test H0: P fits at least as well as Q, for two latent variable models.
 
+    The parameters that are not described here are those of ``compare_scores`` and ``estimate_scores``.
+
     Parameters
     ----------
     x : (n, D) array
         Independent observations that neither model was fitted on. For topic models also token-id lists, or word counts
         (a SciPy sparse matrix, or a dense array with ``counts=True``).
-    p, q : models or ScoreEstimates
+    p, q : LatentVariableModel or ScoreEstimate
+        The models, or their scores at ``x`` where these are already estimated.
     kernel : kernel or list of kernels, optional
         Default for real data: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given; for
         integers IMQ on the bag of words where the models are exchangeable, else ``Hamming()``.
@@ -72,8 +75,6 @@ def compare(
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS with 500 draws after 200 and IMQ with the median scale, or
         20 sweeps of Gibbs after 80 and the difference operator with one witness for each position.
-
-    The other parameters are those of ``compare_scores`` and ``estimate_scores``.
 
     Examples
     --------
