@@ -101,8 +101,8 @@ class DirichletProcessMixture(LatentVariableModel):
     def sweep(self, uniforms, labels):
         """Random-scan Gibbs, reversible for p(partition | train): n_train times one label given the others.
 
-        ``uniforms`` are 2 n_train numbers in (0, 1): half for the choice of places, half for the labels. The clusters' sizes and sums
-        come with the labels.
+        ``uniforms`` are 2 n_train numbers in (0, 1): half for the choice of places, half for the labels. Returns the
+        labels, and size and sum of each cluster.
         """
         count = len(self.train)
         counts, sums = self.clusters(labels)
