@@ -123,7 +123,7 @@ def mixture(n: int) -> dict:
 
 
 def truncated(n: int) -> dict:
-    """Truncated PPCA of Appendix C.2 by the exchange algorithm, t = 500 and m = 2,000."""
+    """Truncated PPCA of Appendix C.2, t = 500 and m = 2,000."""
     import warnings
 
     import numpy as np
@@ -255,7 +255,7 @@ def main() -> None:
     mixed = measure("mixture", 200)
     line("Dirichlet process mixture, n = 200", mixed["seconds"], **published(mixed, 60))
     cut = measure("truncated", 100)
-    line("truncated PPCA by exchange, n = 100", cut["seconds"], **published(cut, 50))
+    line("truncated PPCA, n = 100", cut["seconds"], **published(cut, 50))
     many = measure("many_scores", 5_000)
     line("PPCA scores, n = 5,000, with compilation", many["seconds"], peak=f"{many['megabytes']:.0f} MB", limit="1000 MB")
     lda = measure("topics", 300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import integrate, optimize, stats
@@ -273,8 +274,8 @@ def _bump(model, squared):
 
 def _truncated_tables(model):
     """A grid of z with its prior, a grid of x, and the normaliser of the likelihood at each z."""
-    z = np.linspace(-6, 6, 601)
-    edge = np.linspace(-model.radius, model.radius, 401)
+    z = np.linspace(-6, 6, 201)
+    edge = np.linspace(-model.radius, model.radius, 201)
     points = np.stack(np.meshgrid(edge, edge, indexing="ij"), -1).reshape(-1, 2)
     bump = _bump(model, np.sum(points**2, 1))
     squared = np.sum((points[:, None] - z[None, :, None] * model.weight[:, 0]) ** 2, -1)
@@ -299,6 +300,40 @@ def truncated_score(model, x: np.ndarray, normalise: bool = True) -> np.ndarray:
         edge = [(log_bump(point + step * e) - log_bump(point - step * e)) / (2 * step) for e in np.eye(2)]
         scores.append(-(point - mean) / model.noise_scale**2 + np.array(edge))
     return np.array(scores)
+
+
+def _log_integral(log_density: Callable, ball: Ball) -> float:
+    """log of the integral of bump(rho) exp(log_density(rho)) over rho, by many panels of Gauss-Legendre nodes."""
+    flat = np.linspace(0, ball.flat_radius, 201)
+    edge = ball.radius - (ball.radius - ball.flat_radius) * np.geomspace(1, 1e-5, 401)
+    ends = np.unique(np.concatenate([flat, edge]))
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
+    rho = middle[:, None] + half[:, None] * nodes
+    with np.errstate(divide="ignore", invalid="ignore"):  # log 0, where the density underflows
+        logs = np.nan_to_num(log_density(rho), nan=-np.inf) + np.log(_bump(ball, rho**2))
+    return float(np.log(np.sum(half[:, None] * weights * np.exp(logs - logs.max()))) + logs.max())
+
+
+class Ball(NamedTuple):
+    flat_radius: float
+    radius: float
+
+
+def log_ball_mass(length: float, dim: int, flat_radius: float, radius: float) -> float:
+    """log E bump(|mean + noise|) with |mean| = length and unit noise, by the law of the squared length."""
+    law = stats.ncx2(dim, length**2) if length > 1e-5 else stats.chi2(dim)
+    return _log_integral(lambda rho: law.logpdf(rho**2) + np.log(2 * rho), Ball(flat_radius, radius))
+
+
+def log_ball_mass_in_space(length: float, flat_radius: float, radius: float) -> float:
+    """The same in three dimensions, where the density is rho / length (phi(rho - length) - phi(rho + length))."""
+
+    def log_density(rho):
+        difference = -((rho - length) ** 2) / 2 + np.log1p(-np.exp(-2 * rho * length))
+        return difference - np.log(2 * np.pi) / 2 + np.log(rho / length)
+
+    return _log_integral(log_density, Ball(flat_radius, radius))
 
 
 def truncated_first_coordinate(model):

@@ -73,8 +73,9 @@ def compare(
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
     preset : "paper", optional
-        Everything as in the paper: plain means, normal threshold; NUTS with 500 draws after 200 and IMQ with the median scale, or
-        20 sweeps of Gibbs after 80 and the difference operator with one witness for each position.
+        Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
+        draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
+        witness for each position.
 
     Examples
     --------

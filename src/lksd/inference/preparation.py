@@ -12,7 +12,7 @@ from .._documents import read_documents
 from .._validation import LksdWarning, check_count, check_reals
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
 from ..models import LatentVariableModel
-from ..samplers import NUTS
+from ..samplers import NUTS, Exchange
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
 from ..scores.operators import DISCRETE
 from ..stein import DiscreteOperator, SteinOperator
@@ -111,7 +111,7 @@ def as_scores(model, x, operators: tuple[SteinOperator, ...], options: dict, pap
     if isinstance(model, ScoreEstimate):
         return model
     if paper and options.get("sampler") is None and takes_gradients(model, x, options.get("counts")):
-        options = options | {"sampler": NUTS()}
+        options = options | {"sampler": Exchange() if hasattr(model, "sample_likelihood") else NUTS()}
     return estimate_scores(model, x, operator=operators if is_discrete(model) else operators[0], **options)
 
 

@@ -26,6 +26,9 @@ class LatentVariableModel(eqx.Module):
     A likelihood whose missing normaliser depends on z declares ``normalised = False`` and gives
     ``sample_likelihood(key, z) -> x``, for the exchange algorithm.
 
+    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z, up to a term that does not
+    depend on z, and computes what depends on x alone once for all z.
+
     It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
     gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
     leaves the posterior invariant, for latents (or parts of them) that are integers.

@@ -101,7 +101,8 @@ class DirichletProcessMixture(LatentVariableModel):
     def sweep(self, uniforms, labels):
         """Random-scan Gibbs, reversible for p(partition | train): n_train times one label given the others.
 
-        ``uniforms`` are 2 n_train numbers in (0, 1): half for the choice of places, half for the labels.
+        ``uniforms`` are 2 n_train numbers in (0, 1): half for the choice of places, half for the labels. Returns the
+        labels, and size and sum of each cluster.
         """
         count = len(self.train)
         counts, sums = self.clusters(labels)
@@ -113,13 +114,14 @@ class DirichletProcessMixture(LatentVariableModel):
             own = places == labels[site]
             counts, sums = counts - own, sums - jnp.where(own[:, None], centred[site], 0.0)
             new = places == jnp.argmin(counts)  # an empty place: there is one, the site's own if no other
-            log_weights = jnp.log(jnp.where(new, self.concentration, counts)) + self.log_predictives(self.train[site], counts, sums)
-            below = jnp.cumsum(jnp.exp(log_weights - jnp.max(log_weights)))
+            # The largest density has a positive weight: those of empty places are all the new cluster's.
+            log_densities = self.log_predictives(self.train[site], counts, sums)
+            below = jnp.cumsum(jnp.where(new, self.concentration, counts) * jnp.exp(log_densities - jnp.max(log_densities)))
             own = places == jnp.sum(below < uniforms[1] * below[-1])
             labels = jnp.where(places == site, jnp.argmax(own).astype(labels.dtype), labels)
             return (labels, counts + own, sums + jnp.where(own[:, None], centred[site], 0.0)), None
 
-        return jax.lax.scan(update, (labels, counts, sums), (uniforms[:count], uniforms[count:]))[0][0]
+        return jax.lax.scan(update, (labels, counts, sums), (uniforms[:count], uniforms[count:]))[0]
 
     # -------------------------------------------------- a new observation
 
@@ -138,15 +140,15 @@ class DirichletProcessMixture(LatentVariableModel):
     def gibbs(self, key, x, z):
         """A sweep over the training data as proposal, accepted by p(x | z') / p(x | z): the sweep is reversible for p(z)."""
         uniforms = jax.random.uniform(key, (2 * len(self.train) + 1,), x.dtype)
-        proposal = self.sweep(uniforms[1:], z)
-        log_ratio = self.log_likelihood(x, proposal) - self.log_likelihood(x, z)
+        proposal, counts, sums = self.sweep(uniforms[1:], z)
+        log_ratio = self.log_mixture(x, counts, sums) - self.log_likelihood(x, z)
         return jnp.where(jnp.log(uniforms[0]) < log_ratio, proposal, z)
 
     def sample(self, key):
         key_start, key_sweeps, key_label, key_x = jax.random.split(key, 4)
         start = self.initial(key_start, None)
         uniforms = jax.random.uniform(key_sweeps, (SWEEPS, 2 * len(self.train)), self.train.dtype)
-        z = jax.lax.scan(lambda labels, one: (self.sweep(one, labels), None), start, uniforms)[0]
+        z = jax.lax.scan(lambda labels, one: (self.sweep(one, labels)[0], None), start, uniforms)[0]
         counts, sums = self.clusters(z)
         counts, sums = jnp.append(counts, 0.0), jnp.concatenate([sums, jnp.zeros((1, sums.shape[1]))])
         weights = counts.at[-1].set(self.concentration)

@@ -40,6 +40,12 @@ class LinearGaussian(LatentVariableModel):
     def log_likelihood(self, x, z):
         return -jnp.sum((x - self.matrix @ z - self.location) ** 2 / self.variances + jnp.log(self.variances) + LOG_2PI) / 2
 
+    def log_likelihood_at(self, x):
+        """The same as a function of z, up to a constant: b'z - z'G z / 2, with D in b and G alone."""
+        scaled = self.matrix.T / self.variances
+        b, gram = scaled @ (x - self.location), scaled @ self.matrix
+        return lambda z: b @ z - z @ gram @ z / 2
+
     def sample(self, key):
         dim, latent_dim = self.matrix.shape
         key_z, key_x = jax.random.split(key)

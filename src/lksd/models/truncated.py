@@ -1,8 +1,8 @@
-"""Probabilistic PCA on a ball: the likelihood's normaliser depends on z and is not known (Appendix C.2)."""
+"""Probabilistic PCA on a ball (Appendix C.2): the likelihood's normaliser depends on z, by the length of weight z alone."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,8 +11,9 @@ import numpy as np
 
 from .._bump import log_ball_bump
 from .._float64 import as_float64
+from .ball import ball_mass
 from .base import LatentVariableModel
-from .gaussian import check_shapes
+from .gaussian import LOG_2PI, check_shapes
 
 PROPOSALS = 300  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
 INSIDE = 0.99
@@ -21,7 +22,8 @@ INSIDE = 0.99
 class TruncatedPPCA(LatentVariableModel):
     """p(x | z) proportional to bump(x) N(x; weight z, noise_scale^2 I), z ~ N(0, I).
 
-    The bump is 1 for |x| up to ``flat_radius`` and falls smoothly to 0 at ``radius``.
+    The bump is 1 for |x| up to ``flat_radius`` and falls smoothly to 0 at ``radius``. Since it is radial, the likelihood's
+    normaliser is a function of |weight z|, tabulated when the model is made.
 
     Parameters
     ----------
@@ -33,8 +35,7 @@ class TruncatedPPCA(LatentVariableModel):
     noise_scale: np.ndarray = eqx.field(converter=as_float64)
     radius: np.ndarray = eqx.field(converter=as_float64)
     flat_radius: np.ndarray = eqx.field(converter=as_float64)
-
-    normalised: ClassVar[bool] = False
+    log_mass: Any = eqx.field(init=False, default=None)
 
     def __check_init__(self):
         check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), np.zeros(()))
@@ -43,12 +44,29 @@ class TruncatedPPCA(LatentVariableModel):
                 f"TruncatedPPCA: expected 0 <= flat_radius < radius; got flat_radius {self.flat_radius} and radius {self.radius}. "
                 "The density falls to zero between the two."
             )
+        radii = (float(radius / self.noise_scale) for radius in (self.flat_radius, self.radius))
+        object.__setattr__(self, "log_mass", ball_mass(len(self.weight), *radii))  # here, where the parameters are known to be good
 
     def log_prior(self, z):
         return -jnp.sum(z**2) / 2
 
     def log_likelihood(self, x, z):
-        return self.log_bump(x) - jnp.sum((x - self.weight @ z) ** 2) / (2 * self.noise_scale**2)
+        """log bump(x) + log N(x; weight z, noise_scale^2 I) - log E bump(weight z + noise)."""
+        mean, variance = self.weight @ z, self.noise_scale**2
+        log_normal = -(jnp.sum((x - mean) ** 2) / variance + x.size * (jnp.log(variance) + LOG_2PI)) / 2
+        return self.log_bump(x) + log_normal - self.log_mass(jnp.sum(mean**2) / variance)
+
+    def log_likelihood_at(self, x):
+        """The same as a function of z: D is in weight'x and weight'weight alone, and chains take many z for one x."""
+        variance = self.noise_scale**2
+        b, gram = x @ self.weight / variance, self.weight.T @ self.weight / variance
+        constant = self.log_bump(x) - (x @ x / variance + x.size * (jnp.log(variance) + LOG_2PI)) / 2
+
+        def log_likelihood(z):
+            squared = z @ gram @ z
+            return constant + b @ z - squared / 2 - self.log_mass(squared)
+
+        return log_likelihood
 
     def log_bump(self, x):
         return log_ball_bump(x, 0.0, self.flat_radius, self.radius)

@@ -19,6 +19,14 @@ class Info(NamedTuple):
     divergent: jax.Array
 
 
+class State(NamedTuple):
+    """A point with the log posterior, up to a constant, and its gradient."""
+
+    position: Any
+    log_density: jax.Array
+    gradient: Any
+
+
 class Sampler(eqx.Module):
     """A Markov chain that leaves the posterior of z given one x invariant."""
 
@@ -42,14 +50,29 @@ class Sampler(eqx.Module):
         return type(self).__name__
 
 
-def log_posterior(model: LatentVariableModel, x):
-    """log p(x, z) as a function of the unconstrained u, where z = constrain(u)."""
+def log_posterior(model: Any, x):
+    """log p(x, z) as a function of the unconstrained u, where z = constrain(u), up to a constant."""
+    has_own = hasattr(model, "log_likelihood_at")
+    log_likelihood = model.log_likelihood_at(x) if has_own else lambda z: model.log_likelihood(x, z)
 
     def density(u):
         z = model.constrain(u)
-        return model.log_prior(z) + model.log_likelihood(x, z) + model.log_jacobian(u)
+        return model.log_prior(z) + log_likelihood(z) + model.log_jacobian(u)
 
     return density
+
+
+def state_at(model: LatentVariableModel, x, z) -> State:
+    return State(z, *jax.value_and_grad(log_posterior(model, x))(z))
+
+
+def root(covariance):
+    """L with L L' = covariance; of a diagonal matrix, given by its diagonal, L's diagonal."""
+    return jnp.sqrt(covariance) if covariance.ndim == 1 else jnp.linalg.cholesky(covariance)
+
+
+def apply(matrix, vector):
+    return matrix * vector if matrix.ndim == 1 else matrix @ vector
 
 
 def split_latent(u):

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from .base import Info, Sampler, log_posterior
+from .base import Info, Sampler, apply, state_at
 from .gradient import optional_float64
 from .tuning import tune
-
-
-class State(NamedTuple):
-    """A point with the unnormalised log posterior and its gradient."""
-
-    position: Any
-    log_density: jax.Array
-    gradient: Any
 
 
 class Exchange(Sampler):
@@ -38,18 +30,19 @@ class Exchange(Sampler):
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
+    factor: Any = None  # of the inverse mass matrix
 
     def tuned(self, model, key, length) -> Exchange:
         return tune(self, model, key, length, target=0.4, largest=2.0)
 
     def init(self, model, x, z):
-        return State(z, *jax.value_and_grad(log_posterior(model, x))(z))
+        return state_at(model, x, z)
 
     def step(self, key, state, model, x):
         key_move, key_data, key_accept = jax.random.split(key, 3)
         here, restore = ravel_pytree(state.position)
         gradient = ravel_pytree(state.gradient)[0]
-        factor = root(self.inverse_mass_matrix)  # C = L L'
+        factor = self.factor  # C = L L'
         noise = jax.random.normal(key_move, here.shape, here.dtype)
         # u' = u + step^2/2 C g + step L noise
         there = here + self.step_size * apply(factor, self.step_size / 2 * apply(factor.T, gradient) + noise)
@@ -71,11 +64,3 @@ class Exchange(Sampler):
 
     def position(self, state):
         return state.position
-
-
-def root(covariance):
-    return jnp.sqrt(covariance) if covariance.ndim == 1 else jnp.linalg.cholesky(covariance)
-
-
-def apply(matrix, vector):
-    return matrix * vector if matrix.ndim == 1 else matrix @ vector

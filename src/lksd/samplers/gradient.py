@@ -1,6 +1,7 @@
 """Samplers that follow the gradient: HMC, NUTS and MALA.
 
-BlackJAX is imported where it is used: it takes as long to load as JAX itself.
+BlackJAX is imported where it is used: it takes as long to load as JAX itself. Its HMC factors the mass matrix at every step, so
+the default is written out here.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
-from .base import Info, Sampler, log_posterior
+from .base import Info, Sampler, State, apply, log_posterior, state_at
 from .tuning import tune
 
 TRAJECTORY = np.pi / 2  # a quarter of a standard normal's period: the next draw is nearly independent
 JITTER = 0.2  # of the step size, against trajectories that return to their start
 MAX_STEPS = 64
+DIVERGENT = 1000.0  # loss of log density along a trajectory
 
 
 def optional_float64(value):
@@ -37,23 +40,39 @@ class HMC(Sampler):
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
+    factor: Any = None  # of the inverse mass matrix
 
     def tuned(self, model, key, length) -> HMC:
         return tune(self, model, key, length, target=0.8, largest=1.0)  # two steps a trajectory at least
 
     def init(self, model, x, z):
-        from blackjax.mcmc import hmc
-
-        return hmc.init(z, log_posterior(model, x))
+        return state_at(model, x, z)
 
     def step(self, key, state, model, x):
-        from blackjax.mcmc import hmc
-
-        key_jitter, key_step = jax.random.split(key)
-        step_size = self.step_size * jax.random.uniform(key_jitter, (), minval=1 - JITTER, maxval=1 + JITTER)
+        start, restore = ravel_pytree(state.position)
+        factor = self.factor  # C = L L'
+        # All of a step's randomness in one draw, in (-1, 1), since on a processor it costs as much as the gradients.
+        uniforms = jax.random.uniform(key, (start.size + 2,), start.dtype, np.nextafter(-1.0, 0.0), 1.0)
+        noise = np.sqrt(2) * jax.lax.erf_inv(uniforms[2:])  # standard normal
+        step = self.step_size * (1 + JITTER * uniforms[0])
         steps = jnp.clip(jnp.ceil(TRAJECTORY / self.step_size), 1, MAX_STEPS).astype(jnp.int32)
-        state, info = hmc.build_kernel()(key_step, state, log_posterior(model, x), step_size, self.inverse_mass_matrix, steps)
-        return state, Info(info.acceptance_rate, info.is_divergent)
+        density = jax.value_and_grad(lambda flat: log_posterior(model, x)(restore(flat)))
+
+        def leapfrog(_, state):
+            u, momentum, _, gradient = state  # u in units of L: its momentum is standard normal
+            momentum = momentum + step / 2 * apply(factor.T, gradient)
+            u = u + step * apply(factor, momentum)
+            log_density, gradient = density(u)
+            return u, momentum + step / 2 * apply(factor.T, gradient), log_density, gradient
+
+        first = (start, noise, state.log_density, ravel_pytree(state.gradient)[0])
+        u, momentum, log_density, gradient = jax.lax.fori_loop(0, steps, leapfrog, first)
+        change = log_density - state.log_density + (jnp.sum(noise**2) - jnp.sum(momentum**2)) / 2
+        log_ratio = jnp.where(jnp.isnan(change), -jnp.inf, change)
+        accepted = jnp.log((1 + uniforms[1]) / 2) < log_ratio
+        proposed = State(restore(u), log_density, restore(gradient))
+        state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, state)
+        return state, Info(jnp.exp(jnp.minimum(log_ratio, 0.0)), log_ratio < -DIVERGENT)
 
     def position(self, state):
         return state.position

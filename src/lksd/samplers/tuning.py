@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from .._compile import compiled
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves, of_length
-from .base import Sampler, given_integers, log_posterior
+from .base import Sampler, given_integers, log_posterior, root
 
 PAIRS = 400
 STEP_PAIRS = 200
@@ -31,7 +31,7 @@ def tune(sampler, model: LatentVariableModel, key, length: int, target: float, l
     """``sampler`` with the fields that are None filled in, its step size at most ``largest``."""
     metric = getattr(sampler, "inverse_mass_matrix", 0.0)
     if sampler.step_size is not None and metric is not None:
-        return sampler
+        return factored(sampler)
     if not hasattr(model, "sample"):
         raise ValueError(
             f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} can be tuned; {model} has none. "
@@ -47,6 +47,7 @@ def fill(sampler, model, key, target, largest):
     z = jax.vmap(model.unconstrain)(z)
     if getattr(sampler, "inverse_mass_matrix", 0.0) is None:
         sampler = filled(sampler, "inverse_mass_matrix", inverse_mass(model, z, x))
+    sampler = factored(sampler)
     if sampler.step_size is None:
         few_z, few_x = jax.tree.map(lambda leaf: leaf[:STEP_PAIRS], (z, x))
         keys = jax.random.split(key_steps, STEP_PAIRS)
@@ -62,6 +63,11 @@ def fill(sampler, model, key, target, largest):
         _, found = jax.lax.fori_loop(0, rounds, narrow, (jnp.asarray(0), jnp.asarray(len(GRID) - 1)))
         sampler = filled(sampler, "step_size", step_sizes[found])
     return sampler
+
+
+def factored(sampler):
+    """With the factor of its metric, where it wants one: programs that call LAPACK cannot run side by side, so chains do not."""
+    return filled(sampler, "factor", root(jnp.asarray(sampler.inverse_mass_matrix))) if hasattr(sampler, "factor") else sampler
 
 
 def filled(sampler: Sampler, name: str, value) -> Any:
