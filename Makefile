@@ -48,4 +48,4 @@ browser:
 	  || echo "chromium cannot be installed here; the tests that need it will be skipped"; }
 
 clean:
-	rm -rf $(VENV) report.html site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) report.html site .mypy_cache .pytest_cache .ruff_cache .hypothesis .jax_cache

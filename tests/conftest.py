@@ -1,11 +1,14 @@
-"""Shapes and types are checked while the tests run, by jaxtyping and beartype."""
+"""Shapes and types are checked while the tests run, by jaxtyping and beartype; processes share the programs they compile."""
 
+import os
 import sys
 from pathlib import Path
 
 from jaxtyping import install_import_hook
 
 TESTS = Path(__file__).parent
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(TESTS.parent / ".jax_cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 sys.path[:0] = [str(TESTS), str(TESTS / "inference")]
 
 # Everything behind the door; at the door the library's own checks must speak, in its own words.

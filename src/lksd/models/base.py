@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -11,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+
+from .._float64 import float64_values
 
 
 class LatentVariableModel(eqx.Module):
@@ -133,6 +136,17 @@ def of_length(model: Any, length: int) -> Any:
     """The model with ``sample(key)``, where its own takes a length too."""
     takes = hasattr(model, "sample") and "length" in signature(model.sample).parameters
     return OfLength(model, length) if takes else model
+
+
+def simulation(method):
+    """The decorator of a ``sample`` that users call too: in double precision, or in the caller's where it is traced."""
+
+    @float64_values
+    @wraps(method)
+    def wrapper(self, *args, **kwargs):
+        return method(jax.tree.map(jnp.asarray, self), *args, **kwargs)
+
+    return wrapper
 
 
 def float64_leaves(tree):

@@ -11,8 +11,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
-from .._float64 import as_float64, float64_values
-from .base import LatentVariableModel
+from .._float64 import as_float64
+from .base import LatentVariableModel, simulation
 from .topics import pick
 
 SMALLEST, LARGEST = np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg  # doubles next to 0 and 1
@@ -123,7 +123,7 @@ class BetaBinomial(LatentVariableModel):
     def sample_posterior(self, key, x):
         return self.draw(key, *self.posterior(x))
 
-    @float64_values
+    @simulation
     def sample(self, key, length: int):
         """``length`` counts, with their probability."""
         key_z, key_x = jax.random.split(key)

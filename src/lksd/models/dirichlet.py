@@ -17,7 +17,7 @@ from jax.scipy.special import gammaln, logsumexp
 
 from .._float64 import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI
 
 ENUMERATED = 8  # training points up to which all partitions are summed (4,140 of them)
@@ -70,7 +70,7 @@ class DirichletProcessMixture(LatentVariableModel):
 
     def clusters(self, labels):
         """Size and sum (about the base mean) of each of n_train possible clusters."""
-        members = jax.nn.one_hot(labels, len(self.train), dtype=self.train.dtype)
+        members = jax.nn.one_hot(labels, len(self.train), dtype=float)
         return members.sum(0), members.T @ (self.train - self.base_mean)
 
     def log_block(self, counts, sums):
@@ -144,10 +144,11 @@ class DirichletProcessMixture(LatentVariableModel):
         log_ratio = self.log_mixture(x, counts, sums) - self.log_likelihood(x, z)
         return jnp.where(jnp.log(uniforms[0]) < log_ratio, proposal, z)
 
+    @simulation
     def sample(self, key):
         key_start, key_sweeps, key_label, key_x = jax.random.split(key, 4)
         start = self.initial(key_start, None)
-        uniforms = jax.random.uniform(key_sweeps, (SWEEPS, 2 * len(self.train)), self.train.dtype)
+        uniforms = jax.random.uniform(key_sweeps, (SWEEPS, 2 * len(self.train)))
         z = jax.lax.scan(lambda labels, one: (self.sweep(one, labels)[0], None), start, uniforms)[0]
         counts, sums = self.clusters(z)
         counts, sums = jnp.append(counts, 0.0), jnp.concatenate([sums, jnp.zeros((1, sums.shape[1]))])

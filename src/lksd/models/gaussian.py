@@ -11,7 +11,7 @@ import numpy as np
 
 from .._float64 import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -46,11 +46,12 @@ class LinearGaussian(LatentVariableModel):
         b, gram = scaled @ (x - self.location), scaled @ self.matrix
         return lambda z: b @ z - z @ gram @ z / 2
 
+    @simulation
     def sample(self, key):
         dim, latent_dim = self.matrix.shape
         key_z, key_x = jax.random.split(key)
-        z = jax.random.normal(key_z, (latent_dim,), self.matrix.dtype)
-        noise = jax.random.normal(key_x, (dim,), self.matrix.dtype)
+        z = jax.random.normal(key_z, (latent_dim,))
+        noise = jax.random.normal(key_x, (dim,))
         return z, self.matrix @ z + self.location + jnp.sqrt(self.variances) * noise
 
     def posterior(self, x):

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._float64 import as_float64, float64_values
+from .._float64 import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI
 from .mixture import GaussianMixture
 from .topics import along, pick
@@ -170,7 +170,7 @@ class HiddenMarkov(LatentVariableModel):
 
         return jax.lax.scan(step, jnp.asarray(self.first), jax.random.uniform(key, (count,), float))[1]
 
-    @float64_values
+    @simulation
     def sample(self, key, length: int):
         """A sequence of ``length`` numbers, with its states."""
         key_z, key_x = jax.random.split(key)

@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from .._float64 import as_float64
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 
 
 class GaussianMixture(LatentVariableModel):
@@ -58,11 +58,12 @@ class GaussianMixture(LatentVariableModel):
         quadratic = jnp.sum((x - self.means) * residuals, -1)
         return -(quadratic + log_determinants + x.shape[-1] * jnp.log(2 * jnp.pi)) / 2
 
+    @simulation
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
         z = jax.random.categorical(key_z, jnp.log(self.weights))
-        factor = jnp.linalg.cholesky(self.covariances[z])
-        return z, self.means[z] + factor @ jax.random.normal(key_x, self.means.shape[1:], self.means.dtype)
+        mean, covariance = self.means[z], self.covariances[z]
+        return z, mean + jnp.linalg.cholesky(covariance) @ jax.random.normal(key_x, mean.shape)
 
     def sample_posterior(self, key, x):
         return jax.random.categorical(key, jnp.log(self.weights) + self.log_densities(x))

@@ -13,7 +13,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from .._float64 import as_float64
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)  # as fields; integers, booleans and strings are static
 CANDIDATES = 16  # draws among which the index moves in one step
@@ -98,6 +98,7 @@ class PosteriorPredictive(LatentVariableModel):
         index, latent = u
         return self.chosen(index).log_jacobian(latent)
 
+    @simulation
     def sample(self, key):
         key_index, key_pair = jax.random.split(key)
         index = jax.random.randint(key_index, (), 0, self.size)

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from .._float64 import as_float64, float64_values
+from .._float64 import as_float64
 from .._validation import check_finite
 from .._vocabulary import Vocabulary, as_vocabulary
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 
 FEW = 16  # weights that are summed one by one
 CHEAP = 5_000_000  # operations of the dynamic program for one document up to which it is used unasked
@@ -116,7 +116,7 @@ class LDA(LatentVariableModel):
         theta = jax.random.dirichlet(key_theta, jnp.asarray(self.concentration))
         return jnp.where(there, jax.vmap(pick, (0, None))(jax.random.uniform(key_z, (length,)), theta), -1)
 
-    @float64_values
+    @simulation
     def sample(self, key, length: int):
         """A document of ``length`` words, with their topics."""
         key_z, key_x = jax.random.split(key)

@@ -12,7 +12,7 @@ import numpy as np
 from .._bump import log_ball_bump
 from .._float64 import as_float64
 from .ball import ball_mass
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI, check_shapes
 
 PROPOSALS = 300  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
@@ -73,14 +73,16 @@ class TruncatedPPCA(LatentVariableModel):
 
     def initial(self, key, x):
         """A draw from the prior, brought so near that rejection sampling works there."""
-        z = jax.random.normal(key, self.weight.shape[1:], self.weight.dtype)
+        z = jax.random.normal(key, self.weight.shape[1:])
         return z * jnp.minimum(1.0, self.flat_radius / (2 * jnp.linalg.norm(self.weight @ z)))
 
+    @simulation
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
-        z = jax.random.normal(key_z, self.weight.shape[1:], self.weight.dtype)
+        z = jax.random.normal(key_z, self.weight.shape[1:])
         return z, self.sample_likelihood(key_x, z)
 
+    @simulation
     def sample_likelihood(self, key, z):
         """Rejection sampling, from a Gaussian that is drawn towards the ball where weight z lies outside.
 

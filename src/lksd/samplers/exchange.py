@@ -30,7 +30,7 @@ class Exchange(Sampler):
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
-    factor: Any = None  # of the inverse mass matrix
+    factor: Any = None  # of the inverse mass matrix, once it is known
 
     def tuned(self, model, key, length) -> Exchange:
         return tune(self, model, key, length, target=0.4, largest=2.0)

@@ -40,7 +40,7 @@ class HMC(Sampler):
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
-    factor: Any = None  # of the inverse mass matrix
+    factor: Any = None  # of the inverse mass matrix, once it is known
 
     def tuned(self, model, key, length) -> HMC:
         return tune(self, model, key, length, target=0.8, largest=1.0)  # two steps a trajectory at least
