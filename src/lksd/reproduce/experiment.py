@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One trial, narrowed to what is wanted of it. The digits of a test do not depend on what else is wanted."""
+    """One trial, narrowed to what is wanted of it. What else is wanted moves a test by rounding only."""
 
     trial: int
     seed: int
@@ -60,7 +60,7 @@ class Experiment:
     run : the function from a task to its outcomes
     null : whether the null hypothesis holds in a case
     axis : what the cases are, where there are any
-    prepare : work that all trials share, done once before them; None where there is none
+    prepare : work that all trials share, done once before them, from the data, a folder and the methods wanted
     """
 
     name: str
@@ -75,7 +75,7 @@ class Experiment:
     cases: tuple[str, ...] = ("",)
     axis: str = ""
     null: Callable[[str], bool] = lambda case: False
-    prepare: Callable[[Path, Path], None] | None = None
+    prepare: Callable[[Path, Path, tuple[str, ...]], None] | None = None
 
     @property
     def all_methods(self) -> tuple[str, ...]:

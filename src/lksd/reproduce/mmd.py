@@ -51,24 +51,54 @@ def compare_samples(p: Sample, q: Sample, own_data: Prefixes, which: int, n: int
 def sample_sums(kernel: Kernel, x: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], counts: tuple[int, ...]) -> Sample:
     """The sums of a sample y of the model, of which the first ``counts[i]`` go with the first ``sizes[i]`` of the data x."""
     kernel, (x, y) = plain(kernel, x, y)
-    return Sample(prefix_sums(kernel, y, y, counts), prefix_sums(kernel, x, y, counts), prefix_sums(kernel, y, x, sizes))
+    return Sample(own_sums(kernel, y, counts), prefix_sums(kernel, x, y, counts), prefix_sums(kernel, y, x, sizes))
 
 
 def data_sums(kernel: Kernel, x: np.ndarray, sizes: tuple[int, ...]) -> Prefixes:
     kernel, (x,) = plain(kernel, x)
-    return prefix_sums(kernel, x, x, sizes)
+    return own_sums(kernel, x, sizes)
+
+
+class Block(NamedTuple):
+    """Some columns, all in the same prefixes: from ``segment`` on."""
+
+    start: int
+    end: int
+    segment: int
+    width: int  # of a tile's program, in which few enough are compiled
+
+
+def blocks(widths: tuple[int, ...]) -> list[Block]:
+    """The columns up to the last width in tiles that end where a prefix ends."""
+    segments = enumerate(zip((0, *widths), widths, strict=False))
+    return [
+        Block(j, min(j + TILE, end), number, min(TILE, end - start))
+        for number, (start, end) in segments
+        for j in range(start, end, TILE)
+    ]
+
+
+@float64
+def own_sums(kernel: Kernel, y: np.ndarray, widths: tuple[int, ...]) -> Prefixes:
+    """Each pair is visited once."""
+    sums, found = np.zeros((len(widths), len(y))), blocks(widths)
+    for number, left in enumerate(found):
+        for right in found[number:]:
+            tile = kernel_tile(kernel, y[left.start : left.end], y[right.start : right.end], (left.width, right.width))
+            sums[right.segment :, left.start : left.end] += tile.sum(1)
+            if right.start > left.start:
+                sums[left.segment :, right.start : right.end] += tile.sum(0)
+    return Prefixes(sums, tuple(widths))
 
 
 @float64
 def prefix_sums(kernel: Kernel, rows: np.ndarray, columns: np.ndarray, widths: tuple[int, ...]) -> Prefixes:
-    """Tiles end where a prefix ends."""
-    sums = np.zeros((len(widths), len(rows)))
-    for number, (start, end) in enumerate(zip((0, *widths), widths, strict=False)):
-        shape = min(TILE, len(rows)), min(TILE, end - start)
-        for j in range(start, end, TILE):
-            right = columns[j : min(j + TILE, end)]
-            for i in range(0, len(rows), TILE):
-                sums[number:, i : i + TILE] += kernel_tile(kernel, rows[i : i + TILE], right, shape).sum(1)
+    """Sums over the first columns at each row."""
+    sums, height = np.zeros((len(widths), len(rows))), min(TILE, len(rows))
+    for right in blocks(widths):
+        for i in range(0, len(rows), TILE):
+            tile = kernel_tile(kernel, rows[i : i + TILE], columns[right.start : right.end], (height, right.width))
+            sums[right.segment :, i : i + TILE] += tile.sum(1)
     return Prefixes(sums, tuple(widths))
 
 

@@ -27,6 +27,7 @@ def run_experiment(
     trials: int | None = None,
     sizes: tuple[int, ...] = (),
     methods: tuple[str, ...] = (),
+    cases: tuple[str, ...] = (),
     processes: int = 1,
     seed: int = 0,
     data: Path | None = None,
@@ -37,7 +38,7 @@ def run_experiment(
     ----------
     trials : int, optional
         Default: as many as the experiment says.
-    sizes, methods : tuples, optional
+    sizes, methods, cases : tuples, optional
         Default: all.
     processes : int
         Trials that run at a time. The digits do not depend on it.
@@ -47,13 +48,21 @@ def run_experiment(
     numbers = list(range(experiment.trials if trials is None else trials))
     # Two processes on one store should not go the same way through the trials; the digits do not mind the order.
     start = random.randrange(len(numbers))
-    wanted = Task(0, seed, sizes or experiment.sizes, methods or experiment.all_methods, experiment.cases, experiment.alphas)
-    wanted = wanted._replace(data=data, cache=store.path.parent / f"{store.path.stem}-cache")
+    wanted = Task(
+        trial=0,
+        seed=seed,
+        sizes=tuple(sorted(sizes)) or experiment.sizes,
+        methods=methods or experiment.all_methods,
+        cases=cases or experiment.cases,
+        alphas=experiment.alphas,
+        data=data,
+        cache=store.path.parent / f"{store.path.stem}-cache",
+    )
     if experiment.prepare is not None:
         if data is None:
             raise ValueError(f"data: {experiment.name} needs a snapshot of arXiv. Give its file with --data.")
         assert wanted.cache is not None
-        experiment.prepare(data, wanted.cache)
+        experiment.prepare(data, wanted.cache, wanted.methods)
     finished = 0
     with track(experiment.name, len(numbers)) as advance:
 

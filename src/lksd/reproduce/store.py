@@ -93,6 +93,11 @@ class Store:
             ).fetchall()
         return {(cases[row[0]], *row[1:4]): Count(row[4], row[5]) for row in found if row[0] in cases}
 
+    def versions(self) -> list[str]:
+        """The versions that computed, as JSON objects."""
+        with closing(self._open()) as connection:
+            return [row[0] for row in connection.execute("SELECT DISTINCT versions FROM trials ORDER BY versions")]
+
     def rows(self) -> list[tuple]:
         """Every row but for its seconds, in the order of the key: what a run gives again."""
         columns = "problem, method, n, alpha, trial, seed, statistic, pvalue, reject, versions"

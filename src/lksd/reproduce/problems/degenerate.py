@@ -78,7 +78,7 @@ class CloseLDA:
 def _experiment(name: str, figure: str, title: str, run, cases: tuple[str, ...] = ("",)) -> Experiment:
     return Experiment(
         name=name,
-        aliases=(figure,),
+        aliases=(figure, *({"figure16"} if figure.startswith("figure16") else ())),
         title=title,
         sizes=(100, 200, 300),
         methods=tuple(f"{one}-imq" for one in ESTIMATORS),

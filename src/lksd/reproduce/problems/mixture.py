@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from ... import estimate_scores
-from ..._float64 import float64
+from ..._float64 import as_float64, float64
 from ..._keys import observation_keys
-from ...kernels import IMQ
+from ...kernels import IMQ, Kernel
 from ...models import DirichletProcessMixture
 from ...models.base import float64_leaves
 from ..experiment import Experiment, Outcome, Task, timed
@@ -38,11 +38,12 @@ def training_set(number: int) -> np.ndarray:
 def conditioned(delta: float, train: np.ndarray) -> DirichletProcessMixture:
     """GDPM(delta 1 / sqrt(D)) given the training data."""
     mean = delta * np.ones(DIM) / np.sqrt(DIM)
-    return DirichletProcessMixture(mean, 1.0, 2.0, 1.0, train)
+    base_variance, likelihood_variance, concentration = (as_float64(value) for value in (1.0, 2.0, 1.0))
+    return DirichletProcessMixture(mean, base_variance, likelihood_variance, concentration, train)
 
 
 @cache
-def kernel(name: str) -> IMQ:
+def kernel(name: str) -> Kernel:
     return IMQ.median(np.sqrt(3) * np.random.default_rng(4).normal(size=(HOLDOUT, DIM)))
 
 

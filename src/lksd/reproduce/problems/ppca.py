@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import compare_scores, estimate_scores
+from ..._float64 import as_float64
 from ...kernels import IMQ, Gaussian, Kernel, PerCoordinate
 from ...models import PPCA
 from ...samplers import NUTS
@@ -20,7 +21,8 @@ LATENT, NOISE = 10, 1.0
 HOLDOUT = 1_000  # draws of R from which the kernels' scales come, once for all trials
 EXTRA = 5_000  # points of a model's sample beyond n, for the MMD
 DATA = 0  # a stream of random numbers; the roles of P and Q are others
-PAPER = {"exact": False, "control_variates": "none", "chains": 1, "warmup": 200, "draws": 500}
+PAPER: dict[str, Any] = {"exact": False, "control_variates": "none", "chains": 1, "warmup": 200, "draws": 500, "sampler": NUTS()}
+KINDS: dict[str, dict[str, Any]] = {"ksd": {"exact": True}, "lksd": PAPER, "ours": {"exact": False}}
 SCALES = tuple(10.0**power for power in range(-3, 4))
 
 
@@ -34,7 +36,7 @@ def perturbed(delta: float, dim: int) -> PPCA:
     """The model with delta added to the (1, 1) entry of A."""
     changed = weight(dim).copy()
     changed[0, 0] += delta
-    return PPCA(changed, NOISE)
+    return PPCA(changed, as_float64(NOISE))
 
 
 def draws(matrix: np.ndarray, n: int, task: Task, stream: int) -> np.ndarray:
@@ -53,17 +55,15 @@ def holdout(dim: int) -> np.ndarray:
 def kernel(name: str, dim: int) -> Kernel:
     """eq, imq and cov as the paper took them; eq@s and imq@s with the squared scale s."""
     kind, _, scale = name.partition("@")
-    if scale:
-        return {"eq": Gaussian, "imq": IMQ}[kind](float(scale))
     if kind == "cov":
         return IMQ.covariance(holdout(dim), shrinkage=0.0)
-    return {"eq": Gaussian, "imq": IMQ}[kind].median(holdout(dim))
+    radial: Any = {"eq": Gaussian, "imq": IMQ}[kind]
+    return radial(float(scale)) if scale else radial.median(holdout(dim))
 
 
 def scores(kind: str, model: PPCA, x: np.ndarray, seed: int) -> np.ndarray:
     """ksd: exact; lksd: as the paper; ours: HMC with control variates."""
-    options: dict[str, Any] = {"ksd": {"exact": True}, "lksd": PAPER | {"sampler": NUTS()}, "ours": {"exact": False}}[kind]
-    return estimate_scores(model, x, seed=seed, progress=False, **options).score
+    return estimate_scores(model, x, seed=seed, progress=False, **KINDS[kind]).score
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def crossed(kinds: tuple[str, ...], kernels: tuple[str, ...]) -> tuple[str, ...]
 
 
 GRID = tuple(f"{delta:.4g}" for delta in 1 + np.logspace(-2, 0.5, 10))
-PAIRS = {f"{p},{q}": (float(p), float(q)) for p in GRID for q in GRID}
+PAIRS = {f"{p}/{q}": (float(p), float(q)) for p in GRID for q in GRID}
 PROBLEM_1, PROBLEM_2 = (1.0, 1.0 + 1e-5), (2.0, 1.0)
 SIZES = (100, 200, 300, 400, 500)
 

@@ -30,7 +30,7 @@ LENGTH = WARMUPS[-1] + DRAWS[-1]
 BATCH = 16  # observations of a program
 DIM = 100
 SLOW = MALA(step_size=1e-4 * LATENT ** (-1 / 3))
-GRID = {f"{t},{m}": (t, m) for t in WARMUPS for m in DRAWS}
+GRID = {f"{t}/{m}": (t, m) for t in WARMUPS for m in DRAWS}
 
 
 @float64
@@ -71,7 +71,7 @@ def score(model: PPCA, x: np.ndarray, sums: np.ndarray, t: int, m: int) -> np.nd
 
 @dataclass(frozen=True)
 class Chains:
-    """The test at every (t, m); cases are "t,m", after the problem's number where there are two problems."""
+    """The test at every (t, m); cases are "t/m", after the problem's number where there are two problems."""
 
     problems: dict[str, tuple[float, float]]
     sampler_p: Sampler
@@ -79,7 +79,7 @@ class Chains:
 
     def __call__(self, task: Task) -> Iterator[Outcome]:
         x = draws(weight(DIM), task.largest, task, DATA)
-        chains: dict[int, tuple[Sampler, Start]] = {OF_P: (self.sampler_p, self.start_p), OF_Q: (NUTS(), BoxStart(-2.0, 2.0))}
+        chains: dict[int, tuple[Sampler, Start]] = {OF_P: (self.sampler_p, self.start_p), OF_Q: (NUTS(), BoxStart())}
 
         @timed
         def sums(delta: float, role: int) -> np.ndarray:
@@ -115,7 +115,7 @@ QUALITY = Experiment(
     cases=_cases(BOTH),
     axis="warm-up t by draws m",
     null=lambda case: case.startswith("problem 1"),
-    run=Chains(BOTH, NUTS(), BoxStart(-2.0, 2.0)),
+    run=Chains(BOTH, NUTS(), BoxStart()),
 )
 SLOW_CHAINS = Experiment(
     name="ppca-slow-sampler",

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ... import estimate_scores
-from ..._float64 import float64
+from ..._float64 import as_float64, float64
 from ..._keys import observation_keys
 from ...kernels import IMQ, Kernel
 from ...models import TruncatedPPCA
@@ -30,7 +30,7 @@ KINDS: dict[str, Any] = {"lksd": PAPER | {"control_variates": "none", "warmup": 
 
 
 def truncated(delta: float) -> TruncatedPPCA:
-    return TruncatedPPCA(perturbed(delta, DIM).weight, NOISE, RADIUS, FLAT)
+    return TruncatedPPCA(perturbed(delta, DIM).weight, as_float64(NOISE), as_float64(RADIUS), as_float64(FLAT))
 
 
 @float64
