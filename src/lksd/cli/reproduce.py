@@ -108,14 +108,14 @@ def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path
     from ..reproduce.show import cells, shown
     from ..reproduce.store import Store
 
+    if verb != "report" and not rest:
+        raise ValueError(f"{verb}: expected the name of an experiment after it; got none. See lksd reproduce list.")
     store = Store(path, create=False)
     if verb == "report":
         page = check_path(output or REPORT)
         write_study(chosen, store, page)
         typer.echo(f"Report: {visible(str(page))}")
         return
-    if not rest:
-        raise ValueError(f"{verb}: expected the name of an experiment after it; got none. See lksd reproduce list.")
     for experiment in chosen:
         text = shown(experiment, store)
         if verb == "show":

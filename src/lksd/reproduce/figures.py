@@ -122,8 +122,10 @@ def plot_heat(ax, experiment: Experiment, found: list[Cell]) -> None:
     for cell in found:
         p, q = cell.case.split("/")
         rates[grid.index(p), grid.index(q)] = cell.rate
-    ax.imshow(rates, origin="lower", vmin=0, vmax=1, cmap="viridis")
-    ax.set_xticks(range(len(grid)), grid, fontsize=6, rotation=90)
-    ax.set_yticks(range(len(grid)), grid, fontsize=6)
+    ax.pcolormesh(rates, vmin=0, vmax=1, cmap="viridis")
+    ax.set_aspect("equal")
+    middles = np.arange(len(grid)) + 0.5
+    ax.set_xticks(middles, grid, fontsize=6, rotation=90)
+    ax.set_yticks(middles, grid, fontsize=6)
     ax.set_xlabel("perturbation of Q")
     ax.set_ylabel("perturbation of P")
