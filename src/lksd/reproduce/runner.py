@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def run_experiment(
         if data is None:
             raise ValueError(f"data: {experiment.name} needs a snapshot of arXiv. Give its file with --data.")
         assert wanted.cache is not None
-        experiment.prepare(data, wanted.cache, wanted.methods)
+        with quiet():
+            experiment.prepare(data, wanted.cache, wanted.methods)
     finished = 0
     with track(experiment.name, len(numbers)) as advance:
 
@@ -127,9 +129,16 @@ def ended(running: dict[Future, Task]) -> Iterator[tuple[Task, list[Outcome]]]:
 
 
 def run_trial(name: str, task: Task) -> list[Outcome]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LksdWarning)  # poor chains are part of what is studied
+    with quiet():
         return list(experiment_named(name).run(task))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings of poor chains, which are part of what is studied."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LksdWarning)
+        yield
 
 
 def follow_parent() -> None:

@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from ... import estimate_scores
-from ..._float64 import as_float64, float64
-from ..._keys import observation_keys
+from ..._float64 import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import DirichletProcessMixture
-from ...models.base import float64_leaves
+from ..drawing import draw
 from ..experiment import Experiment, Outcome, Task, timed
 from ..testing import run_tests
 from .ppca import DATA, score_test
@@ -47,16 +44,6 @@ def kernel(name: str) -> Kernel:
     return IMQ.median(np.sqrt(3) * np.random.default_rng(4).normal(size=(HOLDOUT, DIM)))
 
 
-@float64
-def sample(model: DirichletProcessMixture, count: int, seed: int) -> np.ndarray:
-    return np.asarray(_sample(float64_leaves(model), observation_keys(seed, np.arange(count))))
-
-
-@eqx.filter_jit
-def _sample(model, keys):
-    return jax.vmap(lambda key: model.sample(key)[1])(keys)
-
-
 def run(task: Task) -> Iterator[Outcome]:
     train = training_set(task.trial % SETS)
     x = np.sqrt(3) * task.rng(DATA).normal(size=(task.largest, DIM))
@@ -70,7 +57,7 @@ def run(task: Task) -> Iterator[Outcome]:
         x,
         pairs=lambda case: (float(case), 1.0),
         score=lambda kind, delta, role, pair: score(kind, delta, role),
-        sample=lambda delta, role, count: sample(conditioned(delta, train), count, task.seed + role),
+        sample=lambda delta, role, count: draw(conditioned(delta, train), count, task.seed + role),
         count=lambda kind, n: n + WARMUP + DRAWS,
         kernel=kernel,
         test=score_test,

@@ -7,19 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from ... import compare_scores, discrete_operators, estimate_scores
-from ..._float64 import as_float64, float64
-from ..._keys import observation_keys
+from ..._float64 import as_float64
 from ...inference.mmd import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
 from ...models import LDA
-from ...models.base import float64_leaves
 from ...scores.operators import DISCRETE
 from ...stein import SteinOperator
+from ..drawing import draw
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
 from ..testing import run_tests
 
@@ -49,15 +46,8 @@ def topics(number: int, spread: float, words: int) -> np.ndarray:
     return np.random.default_rng([5, number]).dirichlet(np.full(words, spread), TOPICS)
 
 
-@float64
 def documents(model: LDA, count: int, seed: int, length: int = LENGTH) -> np.ndarray:
-    """Documents of the model; fewer are a prefix of more."""
-    return np.asarray(_sample(float64_leaves(model), observation_keys(seed, np.arange(count)), length))
-
-
-@eqx.filter_jit
-def _sample(model, keys, length: int):
-    return jax.vmap(lambda key: model.sample(key, length)[1])(keys)
+    return draw(model, count, seed, length)
 
 
 @cache

@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from ... import estimate_scores
-from ..._float64 import as_float64, float64
-from ..._keys import observation_keys
+from ..._float64 import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import TruncatedPPCA
-from ...models.base import float64_leaves
 from ...samplers import Exchange
+from ..drawing import draw
 from ..experiment import TABLE, Experiment, Outcome, Task, timed
 from ..testing import run_tests
 from .ppca import HOLDOUT, LATENT, NOISE, PROBLEM_1, PROBLEM_2, SIZES, crossed, perturbed, score_test
@@ -33,19 +30,13 @@ def truncated(delta: float) -> TruncatedPPCA:
     return TruncatedPPCA(perturbed(delta, DIM).weight, as_float64(NOISE), as_float64(RADIUS), as_float64(FLAT))
 
 
-@float64
-def sample(model: TruncatedPPCA, count: int, seed: int) -> np.ndarray:
-    return np.asarray(_sample(float64_leaves(model), observation_keys(seed, np.arange(count))))
-
-
-@eqx.filter_jit
-def _sample(model, keys):
-    return jax.lax.map(lambda key: model.sample(key)[1], keys)
+def sample(delta: float, count: int, seed: int) -> np.ndarray:
+    return draw(truncated(delta), count, seed, one_by_one=True)
 
 
 @cache
 def kernel(name: str) -> Kernel:
-    holdout = sample(truncated(0.0), HOLDOUT, 6)
+    holdout = sample(0.0, HOLDOUT, 6)
     return IMQ.covariance(holdout, shrinkage=0.0) if name == "cov" else IMQ.median(holdout)
 
 
@@ -56,7 +47,7 @@ class Truncated:
     deltas: tuple[float, float]
 
     def __call__(self, task: Task) -> Iterator[Outcome]:
-        x = sample(truncated(0.0), task.largest, task.seed)
+        x = sample(0.0, task.largest, task.seed)
 
         @timed
         def score(kind: str, delta: float, role: int) -> np.ndarray:
@@ -67,7 +58,7 @@ class Truncated:
             x,
             pairs=lambda case: self.deltas,
             score=lambda kind, delta, role, pair: score(kind, delta, role),
-            sample=lambda delta, role, count: sample(truncated(delta), count, task.seed + role),
+            sample=lambda delta, role, count: sample(delta, count, task.seed + role),
             count=lambda kind, n: n + WARMUP + DRAWS,
             kernel=kernel,
             test=score_test,
