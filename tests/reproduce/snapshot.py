@@ -8,7 +8,7 @@ import numpy as np
 CATEGORIES = {"math.PR": "math.PR", "cs.LG": "cs.LG stat.ML", "stat.ME": "stat.ME", "stat.TH": "math.ST stat.TH"}
 
 
-def write_snapshot(path, each=24, length=150):
+def write_snapshot(path, each=16, length=150):
     """Abstracts whose words come from a vocabulary of their category and from a common one."""
     rng = np.random.default_rng(0)
     letters = np.array(list("bcdfghklmnprtvz"))

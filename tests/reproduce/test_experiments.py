@@ -45,14 +45,14 @@ def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("name", NEEDS_DATA)
 def test_every_experiment_on_arxiv_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(arxiv, "ALL", 600)
-    monkeypatch.setitem(arxiv.LENGTHS, "lksd", topics.Lengths(200, 300))
+    monkeypatch.setattr(arxiv, "LENGTHS", dict.fromkeys(arxiv.LENGTHS, topics.Lengths(100, 200)))
     data = write_snapshot(tmp_path / "snapshot.jsonl.gz")
     experiment, store = experiment_named(name), tmp_path / "study.sqlite"
     wanted = small_run(experiment, store, "--data", str(data))
     assert set(Store(store).counts(experiment)) == wanted
     capsys.readouterr()
     assert main(["reproduce", name, "--data", str(data), "--store", str(store), "--trials", "1", "--processes", "1"]) == 2
-    assert "n: expected at most 24, the articles of stat.TH with 100 words; got 500" in capsys.readouterr().err
+    assert "n: expected at most 16, the articles of stat.TH with 100 words; got 500" in capsys.readouterr().err
 
 
 def test_words_of_an_abstract():

@@ -109,6 +109,8 @@ def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tupl
         for task in tasks:
             yield task, run_trial(name, task)
         return
+    # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     context = multiprocessing.get_context("spawn")  # JAX cannot be forked
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=follow_parent)
     running: dict[Future, Task] = {}
