@@ -13,6 +13,7 @@ from .answer import Output, answer, chosen_kernel, chosen_sampler, several, show
 from .data import read_data
 from .main import say
 from .models import read_model
+from .reproduce import reproduce
 
 app = typer.Typer(
     help="Which of these latent variable models fits my data better, and how sure am I?",
@@ -146,3 +147,6 @@ def demo(report: o.Report = Path("report.html"), json: o.Json = False, seed: o.S
     say(QUESTION.format(n=len(problem.x)))
     result = compare(problem.x, problem.p, problem.q, exact=False, seed=seed)
     show(result, problem.images, output._replace(names=problem.names))
+
+
+app.command()(reproduce)

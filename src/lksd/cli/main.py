@@ -26,7 +26,9 @@ def run() -> None:
         while work.is_alive():
             work.join(0.2)
     except KeyboardInterrupt:
-        say(f"{SHOW_CURSOR if sys.stderr.isatty() else ''}Stopped. Nothing was written.")
+        kept = "The trials that are done are kept; the same command goes on from there."
+        left = kept if sys.argv[1:2] == ["reproduce"] else "Nothing was written."
+        say(f"{SHOW_CURSOR if sys.stderr.isatty() else ''}Stopped. {left}")
         os._exit(STOPPED)
     sys.exit(codes[0] if codes else INTERNAL)
 

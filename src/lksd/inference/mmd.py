@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -43,19 +44,28 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     kernel = as_kernel(kernel)
     data, from_p, from_q = samples(kernel, {"x": x, "y_p": y_p, "y_q": y_q})
     check_on(kernel, data, scalar=True)
-    # Row means: of the model's own Gram matrix without the diagonal, and of the data at each point.
-    own_p, own_q = own_means(kernel, from_p), own_means(kernel, from_q)
-    data_p, p_data = cross_means(kernel, data, from_p)
-    data_q, q_data = cross_means(kernel, data, from_q)
-    own_data = own_means(kernel, data).mean()
-    mmd_p = float(own_p.mean() - 2 * data_p.mean() + own_data)
-    mmd_q = float(own_q.mean() - 2 * data_q.mean() + own_data)
-    difference = float(own_p.mean() - own_q.mean() - 2 * (data_p.mean() - data_q.mean()))
+    p, q = (SampleMeans(own_means(kernel, one), *cross_means(kernel, data, one)) for one in (from_p, from_q))
+    return judge_means(p, q, own_means(kernel, data).mean(), kernel, alpha)
+
+
+class SampleMeans(NamedTuple):
+    """Row means of a model's sample y: its own Gram matrix without the diagonal, and the means between it and the data."""
+
+    own: np.ndarray  # (n_P,)
+    at_data: np.ndarray  # (n_R,), over y at each x
+    at_sample: np.ndarray  # (n_P,), over x at each y
+
+
+def judge_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, alpha: float) -> MMDResult:
+    """The test from all the means that it needs, which samples of several sizes and models can share."""
+    n = len(p.at_data)
+    mmd_p, mmd_q = (float(one.own.mean() - 2 * one.at_data.mean() + own_data) for one in (p, q))
+    difference = float(p.own.mean() - q.own.mean() - 2 * (p.at_data.mean() - q.at_data.mean()))
     # 4 Var_x / n_P + 4 Var_y / n_Q + 4 Var_z / n_R with sample variances of f-hat and g-hat.
     variance = 4 * (
-        np.var(own_p - p_data, ddof=1) / len(from_p)
-        + np.var(own_q - q_data, ddof=1) / len(from_q)
-        + np.var(data_p - data_q, ddof=1) / len(data)
+        np.var(p.own - p.at_sample, ddof=1) / len(p.own)
+        + np.var(q.own - q.at_sample, ddof=1) / len(q.own)
+        + np.var(p.at_data - q.at_data, ddof=1) / n
     )
     if not math.isfinite(variance):
         raise ValueError(f"kernel: {kernel} is not finite on these samples. Check its parameters and the size of the data.")
@@ -68,7 +78,7 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
         pvalue=null.upper(statistic) if decidable else 1.0,
         reject=bool(decidable and difference > error * null.upper_quantile(alpha)),
         alpha=alpha,
-        n=len(data),
+        n=n,
         kernel=str(kernel),
         seed=0,
         difference=difference,
@@ -76,8 +86,8 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
         null=null,
         mmd_p=mmd_p,
         mmd_q=mmd_q,
-        n_p=len(from_p),
-        n_q=len(from_q),
+        n_p=len(p.own),
+        n_q=len(q.own),
         settings=as_settings({"kernel": kernel, "alpha": alpha}),
     )
 
@@ -123,19 +133,40 @@ def cross_means(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarra
 @float64
 def kernel_sums(kernel: Kernel, x: np.ndarray, y: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
     """Row and column sums of k(x_i, y_j) in tiles; of the strict upper triangle only where ``symmetric``."""
-    size = TILE if kernel.domain == "real" else POINTWISE_TILE
+    size = TILE if kernel.domain == "real" or isinstance(kernel, BagOfWords) else POINTWISE_TILE
     rows, columns = np.zeros(len(x)), np.zeros(len(y))
     for i in range(0, len(x), size):
         for j in range(i if symmetric else 0, len(y), size):
-            left, right = x[i : i + size], y[j : j + size]
-            with named_errors(kernel, x.shape[1]):
-                block = np.asarray(_block(kernel, edge(left, min(size, len(x))), edge(right, min(size, len(y)))))
-            block = block[: len(left), : len(right)]
+            block = kernel_tile(kernel, x[i : i + size], y[j : j + size], (min(size, len(x)), min(size, len(y))))
             if symmetric and i == j:
                 block = np.triu(block, 1)
             rows[i : i + size] += block.sum(1)
             columns[j : j + size] += block.sum(0)
     return rows, columns
+
+
+def kernel_tile(kernel: Kernel, x: np.ndarray, y: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """k(x_i, y_j), by a program for tiles of this ``shape``."""
+    if isinstance(kernel, BagOfWords):
+        rho = np.pad(bag_distances(x, y, kernel.n_values), ((0, shape[0] - len(x)), (0, shape[1] - len(y))))
+        return np.asarray(_of_distances(kernel, rho))[: len(x), : len(y)]
+    with named_errors(kernel, x.shape[1]):
+        return np.asarray(_block(kernel, edge(x, shape[0]), edge(y, shape[1])))[: len(x), : len(y)]
+
+
+def bag_distances(x: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
+    """Squared distances of word counts, at the cost of the words that documents have in common."""
+    bags_x, bags_y = bags(x, size), bags(y, size)
+    norms_x, norms_y = bags_x.power(2).sum(1), bags_y.power(2).sum(1)
+    return norms_x[:, None] + norms_y - 2 * (bags_x @ bags_y.T).toarray()
+
+
+def bags(tokens: np.ndarray, size: int):
+    """Word counts of documents that are padded with -1, as a sparse array."""
+    from scipy import sparse
+
+    rows, places = np.nonzero(tokens >= 0)
+    return sparse.csr_array((np.ones(len(rows)), (rows, tokens[rows, places])), shape=(len(tokens), size))
 
 
 def edge(array: np.ndarray, size: int) -> np.ndarray:
@@ -146,3 +177,8 @@ def edge(array: np.ndarray, size: int) -> np.ndarray:
 @eqx.filter_jit
 def _block(kernel: Kernel, x, y):
     return kernel_block(kernel, jnp.asarray(x), jnp.asarray(y))
+
+
+@eqx.filter_jit
+def _of_distances(kernel: BagOfWords, rho):
+    return kernel.of_distance(jnp.asarray(rho), 0)

@@ -19,6 +19,8 @@ from .observations import check_observations, deciding
 from .rendering import pairs, render, shown, source
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..inference.results import ComparisonResult
 
 LONGEST_NAME = 200
@@ -37,7 +39,11 @@ POOR_RHAT, NOISY = 1.05, 0.2
 def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, str], observations) -> None:
     """Write the page; a file that is there already is replaced only once the new one is whole."""
     path = check_path(path)
-    page = report_page(result, names, observations)
+    write_page(path, report_page(result, names, observations))
+
+
+def write_page(path: Path, page: str) -> None:
+    """Whole or not at all."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -68,7 +74,6 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
     if observations is not None:
         check_observations(observations, result.n)
     script = source("sort.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     two_sided = result.alternative == "two-sided"
     return render(
         "report.html",
@@ -99,7 +104,7 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
         versions=pairs(("package", "version"), result.versions),
         style=source("style.css"),
         script=script,
-        script_hash=f"sha256-{digest}",
+        script_hash=script_hash(script),
     )
 
 
@@ -150,21 +155,35 @@ def advice(result: ComparisonResult) -> str:
 
 
 def drawn(plot: Callable, result: ComparisonResult, title: str, columns: int = 1):
-    """A plot as inline SVG in the colours of the page, with a title for those who do not see it."""
+    """A plot of a result for the page."""
+    from matplotlib.figure import Figure
+
+    def make() -> Figure:
+        figure = Figure(figsize=(6.4, 2.6), layout="constrained")
+        plot(result, figure.subplots(1, columns))
+        return figure
+
+    return inline_svg(make, title)
+
+
+def inline_svg(make: Callable[[], Figure], title: str):
+    """A figure as inline SVG in the colours of the page, with a title for those who do not see it."""
     import matplotlib
     from markupsafe import Markup, escape
-    from matplotlib.figure import Figure
 
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "text.color": plots.INK}
     settings |= {"axes.labelcolor": plots.INK, "axes.titlecolor": plots.INK, "axes.edgecolor": plots.FAINT}
     file = io.StringIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has the fonts that matplotlib lacks
-        figure = Figure(figsize=(6.4, 2.6), layout="constrained")
-        plot(result, figure.subplots(1, columns))
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        make().savefig(file, format="svg", transparent=True, metadata={"Date": None})
     text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     for color, variable in VARIABLES.items():
         text = text.replace(color, variable)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
+
+
+def script_hash(script: str) -> str:
+    """What the page's content security policy allows to run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

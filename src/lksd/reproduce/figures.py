@@ -1,0 +1,131 @@
+"""Power curves and heat maps from the store, with the published points where the paper gives numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..report.plots import FAINT, INK, new_axes
+from .experiment import Experiment
+from .show import Cell, method_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0b6e99", "#b45309", "#3f7d20", "#8b3fa0", "#c02942", "#5d6b7a", "#1a936f", "#7a5c00", "#2e4057", "#d1495b", "#00798c")
+WIDTH, HEIGHT = 4.2, 3.2  # inches of a panel
+COLUMNS = 3
+
+
+def draw(experiment: Experiment, found: list[Cell]) -> Figure:
+    """The experiment's figure: heat maps over two perturbations, curves otherwise."""
+    from matplotlib.figure import Figure
+
+    panels = heat_panels(experiment, found) if is_grid(experiment) else curve_panels(experiment, found)
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    plot = plot_heat if is_grid(experiment) else plot_curves
+    for ax, (title, cells) in zip(axes, panels.items(), strict=False):
+        plot(new_axes(ax), experiment, cells)
+        ax.set_title(title, fontsize=9, loc="left")
+    figure.suptitle(experiment.title, fontsize=9, x=0.01, ha="left")
+    return figure
+
+
+def save_figure(experiment: Experiment, found: list[Cell], folder: Path) -> list[Path]:
+    """The figure as PNG and SVG."""
+    import matplotlib
+
+    figure = draw(experiment, found)
+    paths = [folder / f"{experiment.name}.{kind}" for kind in ("png", "svg")]
+    settings: Any = {"svg.hashsalt": experiment.name}
+    with matplotlib.rc_context(settings):
+        figure.savefig(paths[0], dpi=150)
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def is_grid(experiment: Experiment) -> bool:
+    """Whether the cases are pairs of perturbations."""
+    return experiment.axis.startswith("perturbations")
+
+
+def is_chain(experiment: Experiment) -> bool:
+    """Whether the cases are a warm-up and a number of draws."""
+    return experiment.axis.startswith("warm-up")
+
+
+def curve_panels(experiment: Experiment, found: list[Cell]) -> dict[str, list[Cell]]:
+    """By level where n is the axis, else by n; and by the problem where there are two."""
+    panels: dict[str, list[Cell]] = {}
+    for cell in found:
+        problem = cell.case.rpartition(":")[0]
+        title = f"level {cell.alpha:g}" if experiment.cases == ("",) else f"n = {cell.n}"
+        panels.setdefault(f"{problem}, {title}" if problem else title, []).append(cell)
+    return panels
+
+
+def curve_of(experiment: Experiment, cell: Cell) -> tuple[str, float]:
+    """The curve to which a cell belongs, and where it stands on the horizontal axis."""
+    if experiment.cases == ("",):
+        return method_name(cell.method), cell.n
+    if is_chain(experiment):
+        t, m = cell.case.rpartition(":")[2].split("/")
+        return f"m = {m}", float(t)
+    return method_name(cell.method), float(cell.case)
+
+
+def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
+    curves: dict[str, list[tuple[float, Cell]]] = {}
+    for cell in found:
+        name, where = curve_of(experiment, cell)
+        curves.setdefault(name, []).append((where, cell))
+    for number, (name, points) in enumerate(curves.items()):
+        points.sort(key=lambda point: point[0])
+        x, rates = [where for where, _ in points], [cell.rate for _, cell in points]
+        colour = COLOURS[number % len(COLOURS)]
+        errors = [[cell.rate - cell.low for _, cell in points], [cell.high - cell.rate for _, cell in points]]
+        ax.errorbar(x, rates, errors, color=colour, marker=".", linewidth=1.2, elinewidth=0.6, label=name)
+        known = [
+            (where, cell.published) for where, cell in points if cell.published is not None and cell.method in experiment.methods
+        ]
+        if known:
+            ax.plot(*zip(*known, strict=True), color=colour, marker="o", markersize=7, fillstyle="none", linestyle="")
+    ax.axhline(found[0].alpha, color=FAINT, linewidth=1, linestyle="--", zorder=0)
+    if any(cell.published is not None for cell in found):
+        ax.plot([], [], color=INK, marker="o", markersize=7, fillstyle="none", linestyle="", label="published")
+    values = [where for points in curves.values() for where, _ in points]
+    if min(values) > 0 and max(values) / min(values) > 50:
+        ax.set_xscale("log")
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_xlabel("n" if experiment.cases == ("",) else "warm-up t" if is_chain(experiment) else experiment.axis)
+    ax.set_ylabel("rejection rate")
+    ax.legend(frameon=False, fontsize=6, labelcolor=INK)
+
+
+def heat_panels(experiment: Experiment, found: list[Cell]) -> dict[str, list[Cell]]:
+    panels: dict[str, list[Cell]] = {}
+    for cell in found:
+        panels.setdefault(f"{method_name(cell.method)}, n = {cell.n}", []).append(cell)
+    return panels
+
+
+def plot_heat(ax, experiment: Experiment, found: list[Cell]) -> None:
+    grid = list(dict.fromkeys(case.split("/")[0] for case in experiment.cases))
+    rates = np.full((len(grid), len(grid)), np.nan)
+    for cell in found:
+        p, q = cell.case.split("/")
+        rates[grid.index(p), grid.index(q)] = cell.rate
+    ax.pcolormesh(rates, vmin=0, vmax=1, cmap="viridis")
+    ax.set_aspect("equal")
+    middles = np.arange(len(grid)) + 0.5
+    ax.set_xticks(middles, grid, fontsize=6, rotation=90)
+    ax.set_yticks(middles, grid, fontsize=6)
+    ax.set_xlabel("perturbation of Q")
+    ax.set_ylabel("perturbation of P")

@@ -1,0 +1,49 @@
+"""One HTML page of a whole study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .._text import Table
+from ..report.page import inline_svg, script_hash, write_page
+from ..report.rendering import render, source
+from .experiment import Experiment
+from .figures import draw
+from .show import cells, side_by_side, summary
+from .store import Store
+
+
+def write_study(experiments: Iterable[Experiment], store: Store, path: Path) -> None:
+    """Every experiment of which the store has trials."""
+    parts = [part for experiment in experiments if (part := section(experiment, store)) is not None]
+    if not parts:
+        raise ValueError(f"report: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
+    script = source("sort.js")
+    versions = [(name, number) for made in store.versions() for name, number in json.loads(made).items()]
+    page = render(
+        "reproduction.html",
+        parts=parts,
+        store=store.path.name,
+        versions=Table(("package", "version"), list(dict.fromkeys(versions)), left=(0, 1)),
+        style=source("style.css"),
+        script=script,
+        script_hash=script_hash(script),
+    )
+    write_page(path, page)
+
+
+def section(experiment: Experiment, store: Store) -> dict[str, Any] | None:
+    found = cells(experiment, store)
+    if not found:
+        return None
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "aliases": ", ".join(experiment.aliases),
+        "summary": summary(found),
+        "picture": inline_svg(lambda: draw(experiment, found), experiment.title),
+        "table": side_by_side(experiment, found),
+    }

@@ -1,0 +1,156 @@
+"""Trials over processes: the same digits in any order, on any number of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing.connection import wait as wait_for_end
+from pathlib import Path
+
+from .._progress import track
+from .._validation import LksdWarning
+from .experiment import Experiment, Outcome, Task, trial_seed
+from .problems import experiment_named
+from .store import Store
+
+
+def run_experiment(
+    experiment: Experiment,
+    store: Store,
+    *,
+    trials: int | None = None,
+    sizes: tuple[int, ...] = (),
+    methods: tuple[str, ...] = (),
+    cases: tuple[str, ...] = (),
+    processes: int = 1,
+    seed: int = 0,
+    data: Path | None = None,
+) -> int:
+    """Run what the store lacks of an experiment; returns how many trials that took.
+
+    Parameters
+    ----------
+    trials : int, optional
+        Default: as many as the experiment says.
+    sizes, methods, cases : tuples, optional
+        Default: all.
+    processes : int
+        Trials that run at a time. The digits do not depend on it.
+    data : Path, optional
+        A snapshot of arXiv, for the experiments on it.
+    """
+    numbers = list(range(experiment.trials if trials is None else trials))
+    # Two processes on one store should not go the same way through the trials; the digits do not mind the order.
+    start = random.randrange(len(numbers))
+    wanted = Task(
+        trial=0,
+        seed=seed,
+        sizes=tuple(sorted(sizes)) or experiment.sizes,
+        methods=methods or experiment.all_methods,
+        cases=cases or experiment.cases,
+        alphas=experiment.alphas,
+        data=data,
+        cache=store.path.parent / f"{store.path.stem}-cache",
+    )
+    if experiment.prepare is not None:
+        if data is None:
+            raise ValueError(f"data: {experiment.name} needs a snapshot of arXiv. Give its file with --data.")
+        assert wanted.cache is not None
+        with quiet():
+            experiment.prepare(data, wanted.cache, wanted.methods)
+    finished = 0
+    with track(experiment.name, len(numbers)) as advance:
+
+        def tasks() -> Iterator[Task]:
+            for trial in numbers[start:] + numbers[:start]:
+                task = wanted._replace(trial=trial, seed=trial_seed(experiment.name, trial, seed))
+                lacking = missing(task, store.done(experiment, trial, task.seed))
+                if lacking is None:
+                    advance(1)
+                else:
+                    yield lacking
+
+        for task, outcomes in completed(experiment.name, tasks(), processes):
+            store.write(experiment, task.trial, task.seed, outcomes)
+            finished += 1
+            advance(1)
+    return finished
+
+
+def missing(task: Task, done: set[tuple[str, str, int, float]]) -> Task | None:
+    """The task narrowed to what is not done yet; None where nothing is left."""
+    left = [
+        (case, method, n)
+        for case in task.cases
+        for method in task.methods
+        for n in task.sizes
+        if any((case, method, n, alpha) not in done for alpha in task.alphas)
+    ]
+    if not left:
+        return None
+    cases, methods, sizes = (set(column) for column in zip(*left, strict=True))
+    return task._replace(
+        cases=tuple(one for one in task.cases if one in cases),
+        methods=tuple(one for one in task.methods if one in methods),
+        sizes=tuple(one for one in task.sizes if one in sizes),
+    )
+
+
+def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tuple[Task, list[Outcome]]]:
+    """Tasks with their outcomes, in the order in which they end."""
+    if processes == 1:
+        for task in tasks:
+            yield task, run_trial(name, task)
+        return
+    # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
+    context = multiprocessing.get_context("spawn")  # JAX cannot be forked
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=follow_parent)
+    running: dict[Future, Task] = {}
+    try:
+        for task in tasks:
+            running[pool.submit(run_trial, name, task)] = task
+            if len(running) >= processes:  # no queue: the store is asked again before each start
+                yield from ended(running)
+        while running:
+            yield from ended(running)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def ended(running: dict[Future, Task]) -> Iterator[tuple[Task, list[Outcome]]]:
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        yield running.pop(future), future.result()
+
+
+def run_trial(name: str, task: Task) -> list[Outcome]:
+    with quiet():
+        return list(experiment_named(name).run(task))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings of poor chains, which are part of what is studied."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LksdWarning)
+        yield
+
+
+def follow_parent() -> None:
+    """A worker leaves Ctrl-C to its parent, and ends when that ends, however it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait_for_end([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,86 @@
+"""All tests of a trial: cases by methods by sample sizes, with everything that they share computed once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from .experiment import Outcome, Task, timed
+from .mmd import compare_samples, data_sums, sample_sums
+
+OF_P, OF_Q = 1, 2  # roles: the chains and samples of P and Q are independent even where both are the same model
+Label = Hashable  # what tells one model of a family from another
+
+
+def run_tests(
+    task: Task,
+    x: np.ndarray,
+    *,
+    pairs: Callable[[str], tuple[Label, Label]],
+    score: Callable[[str, Any, int, Any], tuple[Any, float]],
+    test: Callable[..., Any],
+    kernel: Callable[[str], Any],
+    sample: Callable[[Any, int, int], np.ndarray] | None = None,
+    count: Callable[[str, int], int] = lambda kind, n: n,
+    scaled: bool = False,
+) -> Iterator[Outcome]:
+    """The outcomes of a trial on the data ``x``, of which smaller samples are prefixes.
+
+    A method is called kind-kernel, or by its kind alone where the test chooses its kernel itself. Kinds that begin with "mmd"
+    compare samples of the models, all others scores.
+
+    Parameters
+    ----------
+    pairs : from a case to the labels of P and Q
+    score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took
+    test : (kind, x, scores of P, scores of Q, kernel or None, seed, alpha) to a result
+    kernel : from a name to a kernel
+    sample : (label, role, count) to a sample of the model
+    count : (kind, n) to the size of the models' samples
+    scaled : whether the case is the squared scale of the kernel
+    """
+    sizes, largest = task.sizes, task.largest
+
+    @timed
+    def sums(kind: str, name: str, label: Label, role: int):
+        assert sample is not None
+        counts = tuple(count(kind, n) for n in sizes)
+        return sample_sums(kernel(name), x, sample(label, role, max(counts)), sizes, counts)
+
+    between = cache(lambda name: data_sums(kernel(name), x, sizes))
+    for case in task.cases:
+        pair = pairs(case)
+        for method in task.methods:
+            kind, _, name = method.partition("-")
+            name = f"{name}@{case}" if scaled else name
+            chosen: Any = kernel(name) if name else None
+            samples = kind.startswith("mmd")
+            (p, seconds_p), (q, seconds_q) = (
+                sums(kind, name, label, role) if samples else score(kind, label, role, pair)
+                for label, role in zip(pair, (OF_P, OF_Q), strict=True)
+            )
+            for which, n in enumerate(sizes):
+                one = (
+                    partial(compare_samples, p, q, between(name), which, n, chosen)
+                    if samples
+                    else partial(test, kind, x[:n], first(p, n), first(q, n), chosen, task.seed)
+                )
+                yield from outcomes(case, method, n, task.alphas, one, (seconds_p + seconds_q) * n / largest)
+
+
+def first(scores: Any, n: int) -> Any:
+    """The scores of the first n observations, for each operator where there are several."""
+    return tuple(part[:n] for part in scores) if isinstance(scores, tuple) else scores[:n]
+
+
+def outcomes(case: str, method: str, n: int, alphas: tuple[float, ...], test: Callable, shared: float) -> Iterator[Outcome]:
+    """One p-value judged at all levels; ``shared`` are the seconds spent before on what the test needs."""
+    began = time.perf_counter()
+    result = test(min(alphas))
+    seconds = time.perf_counter() - began + shared
+    for alpha in alphas:
+        yield Outcome(case, method, n, alpha, result.statistic, result.pvalue, bool(result.pvalue <= alpha), seconds)
