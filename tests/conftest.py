@@ -9,7 +9,7 @@ from jaxtyping import install_import_hook
 TESTS = Path(__file__).parent
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(TESTS.parent / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
-sys.path[:0] = [str(TESTS), str(TESTS / "inference")]
+sys.path[:0] = [str(TESTS), str(TESTS / "cli"), str(TESTS / "inference")]
 
 # Everything behind the door; at the door the library's own checks must speak, in its own words.
 INNER = [
@@ -35,3 +35,28 @@ def forget_programs():
     yield
     _compile._programs.clear()
     jax.clear_caches()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder of a user's files."""
+    from files import write_files
+
+    made = tmp_path_factory.mktemp("files")
+    write_files(made)
+    return made
+
+
+@pytest.fixture
+def lksd_command(folder, monkeypatch, capsys):
+    """Calls the command line in the folder: (exit code, what was printed, what was said beside it)."""
+    from lksd.cli import main
+
+    monkeypatch.chdir(folder)
+
+    def call(*arguments):
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call

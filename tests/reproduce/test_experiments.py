@@ -15,6 +15,7 @@ from lksd.reproduce.store import Store
 
 N = 16
 NEEDS_DATA = [one.name for one in EXPERIMENTS if one.prepare is not None]
+ONE_OF_EACH_KIND = {"ppca-problem1", "ppca-sampler", "mixture", "lda-problem2", "tppca-problem1", "ppca-close", "lda-identical"}
 SLOW_BASELINE = {"lda-topics"}  # its MMD takes samples of 14,000 documents
 
 
@@ -29,7 +30,11 @@ def small_run(experiment, store, *more):
     return {(case, method, N, alpha) for case in cases for method in methods for alpha in experiment.alphas}
 
 
-@pytest.mark.parametrize("name", [one.name for one in EXPERIMENTS if one.name not in NEEDS_DATA])
+def quick_or_slow(name):
+    return pytest.param(name, marks=[] if name in ONE_OF_EACH_KIND else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [quick_or_slow(one.name) for one in EXPERIMENTS if one.name not in NEEDS_DATA])
 def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ppca, "EXTRA", 500)
     experiment, store = experiment_named(name), tmp_path / "study.sqlite"
