@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import os
 import re
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._text import Table, number, pvalue_text
 from . import plots
 from .observations import check_observations, deciding
-from .rendering import pairs, render, shown, source
+from .rendering import pairs, render_page, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,9 +71,8 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
         raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
     if observations is not None:
         check_observations(observations, result.n)
-    script = source("sort.js")
     two_sided = result.alternative == "two-sided"
-    return render(
+    return render_page(
         "report.html",
         result=result,
         names=[shown(str(name), LONGEST_NAME) for name in names],
@@ -102,9 +99,6 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
         advice=advice(result),
         settings=pairs(("option", "value"), {"n": result.n} | result.settings),
         versions=pairs(("package", "version"), result.versions),
-        style=source("style.css"),
-        script=script,
-        script_hash=script_hash(script),
     )
 
 
@@ -182,8 +176,3 @@ def inline_svg(make: Callable[[], Figure], title: str):
     for color, variable in VARIABLES.items():
         text = text.replace(color, variable)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
-
-
-def script_hash(script: str) -> str:
-    """What the page's content security policy allows to run."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

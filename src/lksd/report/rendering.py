@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from typing import Any
 
@@ -28,6 +30,13 @@ def shown(text: str, longest: int = LONGEST) -> str:
 
 def render(template: str, **parts) -> str:
     return environment().get_template(template).render(**parts)
+
+
+def render_page(template: str, **parts) -> str:
+    """A whole page: with the style sheet, and the script that sorts tables, the only one that its policy allows to run."""
+    script = source("sort.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return render(template, style=source("style.css"), script=script, script_hash=f"sha256-{digest}", **parts)
 
 
 def source(name: str):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .._text import Table
-from ..report.page import inline_svg, script_hash, write_page
-from ..report.rendering import render, source
+from ..report.page import inline_svg, write_page
+from ..report.rendering import render_page
 from .experiment import Experiment
 from .figures import draw
 from .show import cells, side_by_side, summary
@@ -21,16 +21,12 @@ def write_study(experiments: Iterable[Experiment], store: Store, path: Path) -> 
     parts = [part for experiment in experiments if (part := section(experiment, store)) is not None]
     if not parts:
         raise ValueError(f"report: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
-    script = source("sort.js")
     versions = [(name, number) for made in store.versions() for name, number in json.loads(made).items()]
-    page = render(
+    page = render_page(
         "reproduction.html",
         parts=parts,
         store=store.path.name,
         versions=Table(("package", "version"), list(dict.fromkeys(versions)), left=(0, 1)),
-        style=source("style.css"),
-        script=script,
-        script_hash=script_hash(script),
     )
     write_page(path, page)
 

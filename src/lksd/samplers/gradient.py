@@ -59,7 +59,7 @@ class HMC(Sampler):
         density = jax.value_and_grad(lambda flat: log_posterior(model, x)(restore(flat)))
 
         def leapfrog(_, state):
-            u, momentum, _, gradient = state  # u in units of L: its momentum is standard normal
+            u, momentum, _, gradient = state  # L' times the momentum, which is standard normal
             momentum = momentum + step / 2 * apply(factor.T, gradient)
             u = u + step * apply(factor, momentum)
             log_density, gradient = density(u)
