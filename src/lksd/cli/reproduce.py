@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._cores import cores
 from .._text import visible
 from .._validation import check_choice, check_seed
 from ..report.page import check_path
@@ -92,7 +92,7 @@ def run(chosen: list[Any], path: Path, wanted: dict[str, Any]) -> None:
             for name in given:
                 check_choice(option_name, name, known)
     store = Store(path)
-    wanted["processes"] = wanted["processes"] or os.cpu_count() or 1
+    wanted["processes"] = wanted["processes"] or len(cores())
     for experiment in chosen:
         if sys.stderr.isatty():
             say(f"{experiment.name}: {experiment.title}")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
+from .._cores import cores, keep_to
 from .._progress import track
 from .._validation import LksdWarning
 from .experiment import Experiment, Outcome, Task, trial_seed
@@ -112,7 +113,10 @@ def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tupl
     # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     context = multiprocessing.get_context("spawn")  # JAX cannot be forked
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=follow_parent)
+    shares = context.SimpleQueue()
+    for worker in range(processes):
+        shares.put(cores()[worker % len(cores()) :: processes])
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker, initargs=(shares,))
     running: dict[Future, Task] = {}
     try:
         for task in tasks:
@@ -143,8 +147,9 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def follow_parent() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends when that ends, however it does."""
+def start_worker(shares) -> None:
+    """A worker keeps to its share of the processors, leaves Ctrl-C to its parent, and ends when that ends, however it does."""
+    keep_to(shares.get())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._compile import compiled
+from .._cores import cores
 from .._float64 import float64
 from .._progress import track
 from .chains import Plan, run_batch
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: int | None) -> Run:
     """All observations, in batches of one size; each is reduced to what is kept as it ends."""
-    n, workers = len(points.x), os.cpu_count() or 1
+    n, workers = len(points.x), len(cores())
     size = -(-(batch_size or usual_batch(points, workers)) // LANES) * LANES
 
     def batch(start):

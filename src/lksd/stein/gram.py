@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from .._cores import cores
 from .._float64 import float64
 from .._progress import track
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
@@ -147,7 +147,7 @@ def _sums_of_bags(
             found.append((j, bags.slopes(other := meeting.swapped(), bags.witness_values(other), False)))
         return bags.block(meeting, values), found
 
-    with track("kernel", len(pairs)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
+    with track("kernel", len(pairs)) as advance, ThreadPoolExecutor(len(cores())) as pool:
         for (i, j), (blocks, found) in zip(pairs, pool.map(one, pairs), strict=True):
             row, column = slice(*edges[i]), slice(*edges[j])
             if i == j:
