@@ -1,10 +1,12 @@
 """Published numbers, marks, tables, figures, the page, and what bad commands are told."""
 
+import csv
 import re
 
 import pytest
 
 from lksd.cli import main
+from lksd.reproduce import problems
 from lksd.reproduce.experiment import Outcome
 from lksd.reproduce.problems import EXPERIMENTS, experiment_named
 from lksd.reproduce.published import PUBLISHED, TABLES, TRIALS, published
@@ -104,6 +106,27 @@ def test_the_page_has_every_experiment(study, tmp_path, capsys):
     assert not re.search(r'(src|href)="(?!#)', text)
 
 
+def test_a_study_as_a_folder(study, tmp_path, capsys, monkeypatch):
+    kept = [experiment_named(name) for name in ("lda-problem2", "mixture", "ppca-heatmap")]
+    monkeypatch.setattr(problems, "EXPERIMENTS", kept)
+    assert main(["reproduce", "export", "--store", str(study), "--output", str(tmp_path)]) == 0
+    assert "index.md and 6 files beside it" in capsys.readouterr().out
+    page = (tmp_path / "index.md").read_text()
+    assert "| 0.05 | LKSD (IMQ) | 0.333 (0.070) agrees | 0.333 (0.183) agrees |" in page
+    assert "| 1.5 | 0.05 | ours | 0.333 | 0.333 |" in page
+    assert "    lksd reproduce mixture --trials 3\n" in page
+    assert "1.01/1.01" not in page  # a heat map is a picture
+    for experiment in kept:
+        assert f"![{experiment.title}]({experiment.name}.svg)" in page
+        with (tmp_path / f"{experiment.name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        stored = Store(study).trials(experiment)
+        assert len(rows) == len(stored) == len(experiment.cases) * 2 * 3
+        for row in rows:
+            one = stored[row["case"], int(row["n"]), int(row["trial"]), int(row["seed"])]
+            assert {name: (float(row[f"{name} statistic"]), float(row[f"{name} p"])) for name in experiment.all_methods} == one
+
+
 def test_list_has_a_line_for_each(capsys):
     assert main(["reproduce", "list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [one.name for one in EXPERIMENTS]
@@ -118,6 +141,7 @@ BAD = {
     "an unknown experiment": (("table99",), "'table99': expected an experiment, or a table or figure"),
     "a name after list": (("list", "table1"), "list: expected no name after it; got 'table1'"),
     "show without a name": (("show",), "show: expected the name of an experiment"),
+    "a name after export": (("export", "table1"), "export: expected no name after it; got 'table1'"),
     "no trials": (("table1", "--trials", "0"), "--trials: expected at least 1; got 0"),
     "no processes": (("table1", "--processes", "0"), "--processes: expected at least 1"),
     "a sample of two": (("table1", "--n", "2"), "--n: expected sample sizes of at least 4"),
@@ -147,10 +171,10 @@ def test_bad_commands(name, tmp_path, monkeypatch, capsys):
     assert out == ""
 
 
-@pytest.mark.parametrize("verb", ["show", "figure", "report"])
+@pytest.mark.parametrize("verb", ["show", "figure", "report", "export"])
 def test_without_trials_there_is_nothing_to_show(verb, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = [] if verb == "report" else ["table1"]
+    names = [] if verb in ("report", "export") else ["table1"]
     assert main(["reproduce", verb, *names]) == 2
     assert "'reproduction.sqlite' does not exist" in capsys.readouterr().err
     Store("reproduction.sqlite")

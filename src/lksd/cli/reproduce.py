@@ -16,11 +16,11 @@ from ..report.page import check_path
 from .main import say
 from .options import option
 
-WORDS = ("list", "all", "show", "figure", "report")
+WORDS = ("list", "all", "show", "figure", "report", "export")
 STORE, REPORT = Path("reproduction.sqlite"), Path("reproduction.html")
 Words = Annotated[
     list[str],
-    typer.Argument(help="Names of experiments to run, or all; or list, show NAME, figure NAME, report.", metavar="WHAT..."),
+    typer.Argument(help="Names of experiments to run, or all; or list, show NAME, figure NAME, report, export.", metavar="WHAT..."),
 ]
 Trials = Annotated[int | None, option("Trials of each experiment; default: 300 for tables, 100 for figures, 50 for heat maps.")]
 Sizes = Annotated[str | None, option("Sample sizes: 100,200.")]
@@ -30,7 +30,7 @@ StoreFile = Annotated[Path, option("The file of the study; what it has is not ru
 Processes = Annotated[int | None, option("Trials at a time; default: one for each processor. The digits do not depend on it.")]
 Seed = Annotated[int, option("Another seed gives other trials.")]
 Snapshot = Annotated[Path | None, option("A snapshot of arXiv with one JSON object a line, for the experiments on it.")]
-Output = Annotated[Path | None, option("The page of report, or the folder for figure.")]
+Output = Annotated[Path | None, option("The page of report, or the folder for figure and export.")]
 
 
 def reproduce(
@@ -62,7 +62,7 @@ def reproduce(
     from ..reproduce.problems import EXPERIMENTS, experiments_named
 
     verb, rest = (words[0], words[1:]) if words[0] in WORDS else ("run", words)
-    if verb in ("list", "all", "report") and rest:
+    if verb in ("list", "all", "report", "export") and rest:
         raise ValueError(f"{verb}: expected no name after it; got {' '.join(rest)!r}. Leave it out.")
     chosen = [one for name in rest for one in experiments_named(name)] if rest else list(EXPERIMENTS)
     if verb == "list":
@@ -104,11 +104,12 @@ def run(chosen: list[Any], path: Path, wanted: dict[str, Any]) -> None:
 
 def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path | None) -> None:
     from ..reproduce.figures import save_figure
+    from ..reproduce.folder import write_folder
     from ..reproduce.page import write_study
     from ..reproduce.show import cells, shown
     from ..reproduce.store import Store
 
-    if verb != "report" and not rest:
+    if verb in ("show", "figure") and not rest:
         raise ValueError(f"{verb}: expected the name of an experiment after it; got none. See lksd reproduce list.")
     store = Store(path, create=False)
     if verb == "report":
@@ -116,16 +117,20 @@ def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path
         write_study(chosen, store, page)
         typer.echo(f"Report: {visible(str(page))}")
         return
+    folder = output or Path()
+    if verb != "show" and not folder.is_dir():
+        raise ValueError(f"--output: expected a folder that exists; {str(folder)!r} does not. Create it first.")
+    if verb == "export":
+        made = write_folder(chosen, store, folder)
+        typer.echo(f"Study: {visible(str(made[0]))} and {len(made) - 1} files beside it")
+        return
     for experiment in chosen:
         text = shown(experiment, store)
         if verb == "show":
             typer.echo(f"{text}\n")
             continue
-        folder = output or Path()
-        if not folder.is_dir():
-            raise ValueError(f"--output: expected a folder that exists; {str(folder)!r} does not. Create it first.")
-        for made in save_figure(experiment, cells(experiment, store), folder):
-            typer.echo(f"Figure: {visible(str(made))}")
+        for picture in save_figure(experiment, cells(experiment, store), folder):
+            typer.echo(f"Figure: {visible(str(picture))}")
 
 
 def names(text: str | None) -> tuple[str, ...]:

@@ -38,16 +38,16 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     return figure
 
 
-def save_figure(experiment: Experiment, found: list[Cell], folder: Path) -> list[Path]:
-    """The figure as PNG and SVG."""
+def save_figure(experiment: Experiment, found: list[Cell], folder: Path, kinds: tuple[str, ...] = ("png", "svg")) -> list[Path]:
+    """The figure in a file of each kind."""
     import matplotlib
 
     figure = draw(experiment, found)
-    paths = [folder / f"{experiment.name}.{kind}" for kind in ("png", "svg")]
+    paths = [folder / f"{experiment.name}.{kind}" for kind in kinds]
     settings: Any = {"svg.hashsalt": experiment.name}
     with matplotlib.rc_context(settings):
-        figure.savefig(paths[0], dpi=150)
-        figure.savefig(paths[1], metadata={"Date": None})
+        for path in paths:
+            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     return paths
 
 

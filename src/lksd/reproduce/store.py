@@ -93,6 +93,20 @@ class Store:
             ).fetchall()
         return {(cases[row[0]], *row[1:4]): Count(row[4], row[5]) for row in found if row[0] in cases}
 
+    def trials(self, experiment: Experiment) -> dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]:
+        """Statistics and p-values of every trial by method, by (case, n, trial, seed)."""
+        cases = {experiment.problem(case): case for case in experiment.cases}
+        made: dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]] = {}
+        with closing(self._open()) as connection:
+            for problem, n, trial, seed, method, statistic, pvalue in connection.execute(
+                "SELECT DISTINCT problem, n, trial, seed, method, statistic, pvalue FROM trials "
+                "WHERE problem = ? OR problem GLOB ?",
+                (experiment.name, f"{experiment.name}[[]*"),
+            ):
+                if problem in cases:
+                    made.setdefault((cases[problem], n, trial, seed), {})[method] = (statistic, pvalue)
+        return made
+
     def versions(self) -> list[str]:
         """The versions that computed, as JSON objects."""
         with closing(self._open()) as connection:

@@ -1,0 +1,101 @@
+"""A study as a folder to keep: a page with its tables and figures, and every trial in CSV files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from .experiment import Experiment
+from .figures import save_figure
+from .show import Cell, cells, method_name, summary
+from .store import Store
+
+PAGE = "index.md"
+MOST_CASES = 20  # of an experiment with a table; heat maps and grids of chains are pictures
+
+
+def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) -> list[Path]:
+    """Every experiment of which the store has trials: NAME.csv and NAME.svg, and one page of all. Returns the paths."""
+    kept = [(experiment, found) for experiment in experiments if (found := cells(experiment, store))]
+    if not kept:
+        raise ValueError(f"export: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
+    paths = [folder / PAGE]
+    for experiment, found in kept:
+        paths += [write_trials(experiment, store, folder), *save_figure(experiment, found, folder, kinds=("svg",))]
+    paths[0].write_text("\n".join(page(kept, store)) + "\n", encoding="utf-8")
+    return paths
+
+
+def write_trials(experiment: Experiment, store: Store, folder: Path) -> Path:
+    """A row for each case, sample size and trial; for each method its statistic and p-value. Levels follow from those."""
+    found = store.trials(experiment)
+    methods = [name for name in experiment.all_methods if any(name in row for row in found.values())]
+    path = folder / f"{experiment.name}.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["case", "n", "trial", "seed", *(f"{name} {what}" for name in methods for what in ("statistic", "p"))])
+        for key, row in sorted(found.items(), key=lambda item: (experiment.cases.index(item[0][0]), *item[0][1:])):
+            values = (row.get(name, (None, None)) for name in methods)
+            writer.writerow([*key, *("" if value is None else f"{value:.4g}" for pair in values for value in pair)])
+    return path
+
+
+def page(kept: list[tuple[Experiment, list[Cell]]], store: Store) -> list[str]:
+    """The page as lines of Markdown."""
+    made: dict[str, list[str]] = {}
+    for name, number in (pair for text in store.versions() for pair in json.loads(text).items()):
+        made.setdefault(name, []).append(number)
+    versions = ", ".join(f"{name} {' and '.join(dict.fromkeys(numbers))}" for name, numbers in made.items())
+    lines = [
+        "# The paper, run again: results",
+        "",
+        "Written by `lksd reproduce export`. What the methods are, and how to run them: [The paper again](../reproduction.md).",
+        "",
+        f"Versions: {versions}.",
+        "",
+        "A cell holds our rate, the published one in brackets, and the mark of `lksd reproduce show`. For what the paper lacks the",
+        "bracket holds the best that the paper has in the same cell. Each experiment's CSV has every trial with its seed.",
+    ]
+    for experiment, found in kept:
+        lines += ["", *section(experiment, found)]
+    return lines
+
+
+def section(experiment: Experiment, found: list[Cell]) -> list[str]:
+    name = experiment.name
+    return [
+        f"## {name}",
+        "",
+        f"{experiment.title}. {summary(found)} [Every trial]({name}.csv).",
+        "",
+        f"    {command(experiment, found)}",
+        "",
+        f"![{experiment.title}]({name}.svg)",
+        "",
+        *(() if len(experiment.cases) > MOST_CASES else wide_table(experiment, found)),
+    ]
+
+
+def command(experiment: Experiment, found: list[Cell]) -> str:
+    """What gives the same trials again."""
+    data = " --data FILE" if experiment.prepare is not None else ""
+    return f"lksd reproduce {experiment.name} --trials {max(cell.tally.trials for cell in found)}{data}"
+
+
+def wide_table(experiment: Experiment, found: list[Cell]) -> list[str]:
+    """A row for each case, level and method, a column for each sample size."""
+    sizes = sorted({cell.n for cell in found})
+    with_cases = experiment.cases != ("",)
+    rows: dict[tuple[str, float, str], dict[int, str]] = {}
+    for cell in found:
+        published = "" if cell.published is None else f" ({cell.published:.3f})"
+        text = f"{cell.rate:.3f}{published} {cell.mark}".rstrip()
+        rows.setdefault((cell.case, cell.alpha, cell.method), {})[cell.n] = text
+    header = [*([experiment.axis] if with_cases else []), "level", "method", *(f"n = {n}" for n in sizes)]
+    lines = [
+        [*([case] if with_cases else []), f"{alpha:g}", method_name(method), *(texts.get(n, "") for n in sizes)]
+        for (case, alpha, method), texts in rows.items()
+    ]
+    return [f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *lines)]
