@@ -14,8 +14,10 @@ from .show import Cell, method_name
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("#0b6e99", "#b45309", "#3f7d20", "#8b3fa0", "#c02942", "#5d6b7a", "#1a936f", "#7a5c00", "#2e4057", "#d1495b", "#00798c")
-WIDTH, HEIGHT = 4.2, 3.2  # inches of a panel
+COLOURS = ("#0b6e99", "#b45309", "#3f7d20", "#8b3fa0", "#c02942", "#5d6b7a", "#1a936f", "#7a5c00")
+KINDS = {"mmd": 1, "mmdextra": 7, "lksd": 0, "lksdextra": 6, "stable": 3, "ksd": 5, "calibrated": 2, "rb": 2, "order": 3, "ours": 4}
+LINES = {"eq": ":", "cov": "--"}
+WIDTH, HEIGHT, LEGEND = 4.2, 3.2, 1.8  # inches of a panel, and beside all of them
 COLUMNS = 3
 
 
@@ -26,7 +28,7 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     panels = heat_panels(experiment, found) if is_grid(experiment) else curve_panels(experiment, found)
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(WIDTH * columns + (0 if is_grid(experiment) else LEGEND), HEIGHT * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
@@ -34,6 +36,13 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     for ax, (title, cells) in zip(axes, panels.items(), strict=False):
         plot(new_axes(ax), experiment, cells)
         ax.set_title(title, fontsize=9, loc="left")
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        entries |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if entries:
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside right upper", frameon=False, fontsize=7, labelcolor=INK, handlelength=3
+        )
     figure.suptitle(experiment.title, fontsize=9, x=0.01, ha="left")
     return figure
 
@@ -81,6 +90,14 @@ def curve_of(experiment: Experiment, cell: Cell) -> tuple[str, float]:
     return method_name(cell.method), float(cell.case)
 
 
+def style(experiment: Experiment, method: str, number: int) -> tuple[str, str, float]:
+    """Colour, line and its width: a colour for each kind of method and a line for each kernel; else one colour after another."""
+    kind, _, kernel = method.partition("-")
+    if is_chain(experiment) or not {name.partition("-")[0] for name in experiment.all_methods} <= set(KINDS):
+        return COLOURS[number % len(COLOURS)], "-", 1.2
+    return COLOURS[KINDS[kind]], LINES.get(kernel, "-"), 2.2 if kind == "ours" else 1.2
+
+
 def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
     curves: dict[str, list[tuple[float, Cell]]] = {}
     for cell in found:
@@ -89,9 +106,9 @@ def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
     for number, (name, points) in enumerate(curves.items()):
         points.sort(key=lambda point: point[0])
         x, rates = [where for where, _ in points], [cell.rate for _, cell in points]
-        colour = COLOURS[number % len(COLOURS)]
+        colour, line, width = style(experiment, points[0][1].method, number)
         errors = [[cell.rate - cell.low for _, cell in points], [cell.high - cell.rate for _, cell in points]]
-        ax.errorbar(x, rates, errors, color=colour, marker=".", linewidth=1.2, elinewidth=0.6, label=name)
+        ax.errorbar(x, rates, errors, color=colour, linestyle=line, marker=".", linewidth=width, elinewidth=0.6, label=name)
         known = [
             (where, cell.published) for where, cell in points if cell.published is not None and cell.method in experiment.methods
         ]
@@ -106,7 +123,6 @@ def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("n" if experiment.cases == ("",) else "warm-up t" if is_chain(experiment) else experiment.axis)
     ax.set_ylabel("rejection rate")
-    ax.legend(frameon=False, fontsize=6, labelcolor=INK)
 
 
 def heat_panels(experiment: Experiment, found: list[Cell]) -> dict[str, list[Cell]]:
