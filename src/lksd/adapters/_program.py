@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -177,3 +178,7 @@ class ProgramModel(LatentVariableModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+def with_params(model: ProgramModel, params: dict[str, Any]) -> ProgramModel:
+    return replace(model, params=params)

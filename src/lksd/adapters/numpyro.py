@@ -18,7 +18,7 @@ from .._float64 import float64
 from ..models import PosteriorPredictive
 from ._packages import needed
 from ._params import sorted_params
-from ._program import ProgramModel, find_quadratic, traced
+from ._program import ProgramModel, find_quadratic, traced, with_params
 
 COMBINATIONS = 10_000  # of discrete latents, over which a density is summed
 CHUNK = 1_024  # of indices of observations, at which densities are compared
@@ -112,10 +112,6 @@ def adapted(numpyro, model: Callable, name: str, observed: str, params: dict, pl
     if not draws:
         return made
     return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
-
-
-def with_params(model: ProgramModel, params: dict) -> ProgramModel:
-    return ProgramModel(model.name, model.parts, params, model.quadratic, model.values)
 
 
 def run(numpyro, model: Callable, given: dict, key, replaced: Callable | None = None) -> dict:
