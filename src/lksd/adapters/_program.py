@@ -95,8 +95,8 @@ def expansion(function: Callable, z):
 class ProgramModel(LatentVariableModel):
     """A model that another package describes.
 
-    Where log p(x, z) is quadratic in an unconstrained z, as in linear Gaussian models, marginal scores are exact; where log p(x | z)
-    is, chains use its coefficients.
+    Where log p(x, z) is quadratic in an unconstrained z, as in linear Gaussian models, marginal scores are exact; where log p(x |
+    z) is, chains use its coefficients.
     """
 
     name: str = eqx.field(static=True)

@@ -36,9 +36,10 @@ def from_numpyro(
 ) -> ProgramModel | PosteriorPredictive:
     """A NumPyro model as a model of one observation.
 
-    The function describes one observation, or many in a plate. Latents in the plate of the observed site are local: z. Those outside
-    are global, as ``numpyro.param`` sites are, and need a value in ``params``. Constraints are handled by the supports. Finite
-    discrete latents are summed out. The function is traced here, once: later changes of variables that it uses do not matter.
+    The function describes one observation, or many in a plate. Latents in the plate of the observed site are local: z. Those
+    outside are global, as ``numpyro.param`` sites are, and need a value in ``params``. Constraints are handled by the supports.
+    Finite discrete latents are summed out. The function is traced here, once: later changes of variables that it uses do not
+    matter.
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ def from_numpyro(
         Values of global sites, or draws of them along leading axes, as ``MCMC.get_samples()`` gives; with draws the result is
         a ``PosteriorPredictive``. Names of local and deterministic sites are passed over.
     plate : str or None
-        The plate over observations. "auto" takes the outermost plate of the observed site that has latents inside; None says that the
-        function describes one observation.
+        The plate over observations. "auto" takes the outermost plate of the observed site that has latents inside; None says that
+        the function describes one observation.
     args, kwargs
         What the function is called with, as in ``MCMC.run``.
 
@@ -96,7 +97,7 @@ class Sites(NamedTuple):
     discrete: dict[str, Any]  # latents that are summed out
     fixed: dict[str, Any]  # sites whose values are parameters
     plate: str | None
-    count: int  # observations in the plate
+    size: int  # observations in the plate
 
 
 @float64
@@ -143,11 +144,13 @@ def roles(trace: dict, name: str, observed: str, params: dict, plate: str | None
     """Which sites are local, which are summed out, which need a value in params."""
     samples = {key: site for key, site in trace.items() if site["type"] == "sample"}
     if observed not in samples:
-        raise ValueError(f"observed: expected a site of {name}; there is no {observed!r}. Its sites: {', '.join(samples) or 'none'}.")
+        raise ValueError(
+            f"observed: expected a site of {name}; there is no {observed!r}. Its sites: {', '.join(samples) or 'none'}."
+        )
     if others := [key for key, site in samples.items() if site["is_observed"] and key != observed]:
         raise ValueError(
-            f"observed: expected {observed!r} to be the only observed site of {name}; {', '.join(map(repr, others))} is observed too "
-            "(a factor counts as observed). Join them in one site, or remove obs."
+            f"observed: expected {observed!r} to be the only observed site of {name}; {', '.join(map(repr, others))} is observed "
+            "too (a factor counts as observed). Join them in one site, or remove obs."
         )
     latents = {key: site for key, site in samples.items() if key != observed}
     over = observation_plate(latents, samples[observed], params, plate)
@@ -157,8 +160,8 @@ def roles(trace: dict, name: str, observed: str, params: dict, plate: str | None
     if missing := [key for key in fixed if key not in params]:
         where = f"outside the plate {over!r}" if over else "parameters"
         raise ValueError(
-            f"params: expected values or draws for the global sites of {name}; {', '.join(map(repr, missing))} are {where} and have none. "
-            "Give them, or say plate=None if the function describes one observation."
+            f"params: expected values or draws for the global sites of {name}; {', '.join(map(repr, missing))} are {where} and "
+            "have none. Give them, or say plate=None if the function describes one observation."
         )
     local = {key: site for key, site in inside.items() if key not in fixed}
     for key in (*local, observed):
@@ -180,7 +183,9 @@ def observation_plate(latents: dict, observed, params: dict, plate: str | None) 
     own = plates_of(observed)
     if plate is None or plate != "auto":
         if plate is not None and plate not in own:
-            raise ValueError(f"plate: expected a plate of the observed site, {own or 'which has none'}; got {plate!r}. Check the name.")
+            raise ValueError(
+                f"plate: expected a plate of the observed site, {own or 'which has none'}; got {plate!r}. Check the name."
+            )
         return plate
     held = {one: sum(one in plates_of(site) for key, site in latents.items() if key not in params) for one in own}
     held = held if any(held.values()) else {one: sum(one in plates_of(site) for site in latents.values()) for one in own}
@@ -298,10 +303,10 @@ class Program:
 
     def check_index(self, params: dict, x, z) -> None:
         """The densities are the same for every index in the plate."""
-        if self.sites.plate is None or self.sites.count == 1:
+        if self.sites.plate is None or self.sites.size == 1:
             return
         every = jax.lax.map(
-            lambda index: jnp.stack(self.log_densities(params, x, z, index)), jnp.arange(self.sites.count), batch_size=CHUNK
+            lambda index: jnp.stack(self.log_densities(params, x, z, index)), jnp.arange(self.sites.size), batch_size=CHUNK
         )
         first, differ = every[0], np.abs(every - every[0]) > SAME * (1 + np.abs(every[0]))
         if np.any(differ):
@@ -309,8 +314,8 @@ class Program:
             part = ("the latents", self.observed)[which]
             raise ValueError(
                 f"model: expected every observation to have the same law; the density of {part!s} at one point differs between "
-                f"observations 0 and {index} ({float(first[which]):.4g} and {float(every[index, which]):.4g}), so it depends on the "
-                f"observation's index. {REMEDY}"
+                f"observations 0 and {index} ({float(first[which]):.4g} and {float(every[index, which]):.4g}), so it depends on "
+                f"the observation's index. {REMEDY}"
             )
 
     def traced_model(self, name: str, params: dict, x, z) -> ProgramModel:
@@ -348,8 +353,8 @@ def alphabet(name: str, law) -> int | None:
     values = np.asarray(law.enumerate_support(expand=False)).ravel() if law.has_enumerate_support else np.array([])
     if not np.array_equal(values, np.arange(len(values))) or len(values) < 2:
         raise ValueError(
-            f"observed: expected a site of real numbers, or of integers 0 .. L-1; {name!r} has a {type(law).__name__}, whose values "
-            "cannot be listed. Use a Categorical, Bernoulli or Binomial distribution."
+            f"observed: expected a site of real numbers, or of integers 0 .. L-1; {name!r} has a {type(law).__name__}, whose "
+            "values cannot be listed. Use a Categorical, Bernoulli or Binomial distribution."
         )
     return len(values)
 

@@ -19,7 +19,8 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
     """A PyMC model of one observation, through its log densities in JAX.
 
     Build the model on one observation (``build(x[0])`` or ``build(x[:1])`` where ``build`` makes it from data): PyMC has no plates
-    from which to read what belongs to which. Its unobserved variables are the latents z of that observation, except those in ``params``.
+    from which to read what belongs to which. Its unobserved variables are the latents z of that observation, except those in
+    ``params``.
 
     Parameters
     ----------
@@ -27,8 +28,8 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
     observed : str
         The name of the observed variable. The value that it has in the model is not used.
     params : dict, optional
-        Values of global variables, or draws of them along leading axes (``idata.posterior["w"].values``); with draws the result is a
-        ``PosteriorPredictive``.
+        Values of global variables, or draws of them along leading axes (``idata.posterior["w"].values``); with draws the result is
+        a ``PosteriorPredictive``.
 
     Examples
     --------
@@ -83,8 +84,8 @@ class Graph:
         others = [rv.name for rv in (*model.observed_RVs, *model.potentials) if rv.name != observed]
         if others:
             raise ValueError(
-                f"observed: expected {observed!r} to be the only observed variable of {name}; {', '.join(map(repr, others))} is observed "
-                "too (a potential counts as observed). Join them in one variable."
+                f"observed: expected {observed!r} to be the only observed variable of {name}; {', '.join(map(repr, others))} is "
+                "observed too (a potential counts as observed). Join them in one variable."
             )
         self.x = variables.pop(observed)
         self.fixed = [rv for key, rv in variables.items() if key in params]
@@ -92,8 +93,8 @@ class Graph:
         discrete = [rv.name for rv in (self.x, *self.local) if rv.dtype.startswith(("int", "uint", "bool"))]
         if discrete:
             raise ValueError(
-                f"model: expected real variables; {', '.join(map(repr, discrete))} of {name} are integers. Sum a discrete latent out with "
-                "pm.Mixture, or write the model in NumPyro, where it is summed out here."
+                f"model: expected real variables; {', '.join(map(repr, discrete))} of {name} are integers. Sum a discrete latent "
+                "out with pm.Mixture, or write the model in NumPyro, where it is summed out here."
             )
         every = [*self.fixed, *self.local, self.x]
         run = self.simulated([], every)
@@ -105,7 +106,8 @@ class Graph:
         rows = [rv.name for rv in self.local if len(shape) > 1 and shape[0] > 1 and self.shapes[rv.name].shape[:1] == shape[:1]]
         if rows:
             raise ValueError(
-                f"model: expected a model of one observation; {observed!r} of {name} has shape {shape}, and {', '.join(map(repr, rows))} a "
+                f"model: expected a model of one observation; {observed!r} of {name} has shape {shape}, and "
+                f"{', '.join(map(repr, rows))} a "
                 f"first axis of {shape[0]} too. Build the model on one row of the data, x[:1], and give global variables in params."
             )
 
@@ -138,9 +140,13 @@ class Graph:
             transform, value = self.model.rvs_to_transforms[rv], self.model.rvs_to_values[rv]
             u = value.type(name=rv.name)
             inputs.append(u)
-            z, jacobian = (u, u.sum() * 0) if transform is None else (
-                transform.backward(u, *rv.owner.inputs),
-                transform.log_jac_det(u, *rv.owner.inputs).sum(),
+            z, jacobian = (
+                (u, u.sum() * 0)
+                if transform is None
+                else (
+                    transform.backward(u, *rv.owner.inputs),
+                    transform.log_jac_det(u, *rv.owner.inputs).sum(),
+                )
             )
             known[rv], jacobian = clone_replace([z, jacobian], replace=dict(known))
             jacobians.append(jacobian)
@@ -183,13 +189,13 @@ class Graph:
         values = self.values(fixed)
         outputs = clone_replace(rvs, replace=dict(values))
         shared = [one for one in graph_inputs(outputs) if isinstance(one, SharedVariable) and isinstance(one.type, RandomType)]
-        generators = {one: one.type() for one in shared}
+        generators: dict[Any, Any] = {one: one.type() for one in shared}
         try:
             function = jaxified([*values.values(), *generators.values()], clone_replace(outputs, replace=dict(generators)))
         except NotImplementedError as error:
             raise ValueError(
-                f"model: PyMC cannot simulate it in JAX ({str(error).splitlines()[0]}). Use another distribution, or give your own draws to "
-                "lksd.adapters.from_draws."
+                f"model: PyMC cannot simulate it in JAX ({str(error).splitlines()[0]}). Use another distribution, or give your "
+                "own draws to lksd.adapters.from_draws."
             ) from error
 
         def run(params, key):
