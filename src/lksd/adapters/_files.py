@@ -78,7 +78,6 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
         shape = np.max([where for where, _ in parts], axis=0).astype(int).tolist() if parts[0][0] else []
         array = np.empty((len(rows), *shape))
         for where, number in parts:
-            place = tuple(one - 1 for one in where)
-            array[(slice(None), *place)] = table[:, number]
+            array[(..., *(one - 1 for one in where))] = table[:, number]
         found[name] = array[None]
     return found

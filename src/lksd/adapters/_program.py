@@ -27,8 +27,10 @@ class Text:
         self.jaxpr, self.takes, self.gives, self.written = jaxpr, takes, gives, str(jaxpr)
 
     def __eq__(self, other) -> bool:
-        same = isinstance(other, Text) and (self.takes, self.gives, self.written) == (other.takes, other.gives, other.written)
-        return same and "0x" not in self.written  # an address stands for something that is not written out
+        if self is other or not isinstance(other, Text):
+            return self is other
+        written_out = "0x" not in self.written  # an address stands for something that is not
+        return written_out and (self.takes, self.gives, self.written) == (other.takes, other.gives, other.written)
 
     def __hash__(self) -> int:
         return hash(self.written)
@@ -44,9 +46,14 @@ class Traced(eqx.Module):
         leaves, takes = jax.tree.flatten(arguments)
         if takes != self.text.takes:
             raise TypeError(f"expected arguments of the structure {self.text.takes}; got {takes}.")
-        types = [variable.aval.dtype for variable in self.text.jaxpr.constvars]
-        constants = [jnp.asarray(value, kind) for value, kind in zip(self.constants, types, strict=True)]
-        return jax.tree.unflatten(self.text.gives, jaxpr_as_fun(ClosedJaxpr(self.text.jaxpr, constants))(*leaves))
+        return jax.tree.unflatten(self.text.gives, evaluate(self.text, self.constants, leaves))
+
+
+@partial(jax.jit, static_argnums=0, inline=True)
+def evaluate(text: Text, constants, leaves):
+    types = [variable.aval.dtype for variable in text.jaxpr.constvars]
+    closed = ClosedJaxpr(text.jaxpr, [jnp.asarray(value, kind) for value, kind in zip(constants, types, strict=True)])
+    return jaxpr_as_fun(closed)(*leaves)
 
 
 def traced(function: Callable, *arguments) -> Traced:
@@ -103,12 +110,15 @@ class ProgramModel(LatentVariableModel):
     parts: dict[str, Traced]  # log_prior(params, z), log_likelihood(params, x, z), sample(params, key), and the transforms
     params: dict[str, Any]
     quadratic: Quadratic = eqx.field(static=True)
-    values: int | None = eqx.field(static=True)
+    dim: int = eqx.field(static=True)  # numbers in x
+    values: int | None = eqx.field(default=None, static=True)
 
     def log_prior(self, z):
         return self.parts["log_prior"](self.params, z)
 
     def log_likelihood(self, x, z):
+        if x.shape != (self.dim,):
+            raise ValueError(f"expected {self.dim} numbers in x, as the observed site has; got {x.size}")
         return self.parts["log_likelihood"](self.params, x, z)
 
     def log_likelihood_at(self, x):

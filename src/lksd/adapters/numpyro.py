@@ -18,7 +18,7 @@ from .._float64 import float64
 from ..models import PosteriorPredictive
 from ._packages import needed
 from ._params import sorted_params
-from ._program import ProgramModel, find_quadratic, traced, with_params
+from ._program import ProgramModel, Traced, find_quadratic, traced, with_params
 
 COMBINATIONS = 10_000  # of discrete latents, over which a density is summed
 CHUNK = 1_024  # of indices of observations, at which densities are compared
@@ -105,11 +105,12 @@ def adapted(numpyro, model: Callable, name: str, observed: str, params: dict, pl
     first = run(numpyro, model, {}, jax.random.key(0))
     sites = roles(first, name, observed, params, plate)
     values, draws = sorted_params(params, {key: site["value"] for key, site in sites.fixed.items()}, first, name)
-    program = Program(numpyro, model, observed, sites, first[observed])
     start = {key: np.asarray(value[0]) for key, value in draws.items()} | values
-    z, x = program.sample(start, jax.random.key(1), 0)
+    program = Program(numpyro, model, observed, sites, first, start)
+    sample = traced(program.sample, start, jax.random.key(0))
+    z, x = sample(start, jax.random.key(0))
     program.check_index(start, x, z)
-    made = program.traced_model(name, start, x, z)
+    made = program.traced_model(name, sample, start, x, z)
     if not draws:
         return made
     return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
@@ -196,11 +197,24 @@ def observation_plate(latents: dict, observed, params: dict, plate: str | None) 
 class Program:
     """The model as functions of parameters, latents and one observation."""
 
-    def __init__(self, numpyro, model: Callable, observed: str, sites: Sites, site):
+    def __init__(self, numpyro, model: Callable, observed: str, sites: Sites, first: dict, params: dict):
         self.numpyro, self.model, self.observed, self.sites = numpyro, model, observed, sites
-        self.values = alphabet(observed, site["fn"])
-        self.shape: tuple[int, ...] = ()
-        self.combinations: dict[str, np.ndarray] = {}
+        self.values = alphabet(observed, first[observed]["fn"])
+        names = (*sites.local, *sites.discrete, observed)
+
+        def values_of_one(key):
+            trace = self.run(params, {}, key, replaced=lambda site: self.drawn(site, key) if site["name"] == observed else None)
+            return {name: self.one(trace[name], trace[name]["value"]) for name in names}
+
+        shapes = {name: one.shape for name, one in jax.eval_shape(values_of_one, jax.random.key(0)).items()}
+        self.shape = shapes[observed]
+        self.combinations = {name: outcomes(name, site["fn"], shapes[name]) for name, site in sites.discrete.items()}
+        count = int(np.prod([len(one) for one in self.combinations.values()]))
+        if count > COMBINATIONS:
+            raise ValueError(
+                f"model: expected discrete latents with at most {COMBINATIONS:,} outcomes together, over which to sum; "
+                f"{', '.join(map(repr, self.combinations))} have {count:,}. Sum some of them out in the model."
+            )
 
     def run(self, params: dict, given: dict, key, index=0, replaced=None) -> dict:
         plate = {} if self.sites.plate is None else {self.sites.plate: jnp.atleast_1d(jnp.asarray(index))}
@@ -227,25 +241,19 @@ class Program:
         axis = self.axis(site, event_dim)
         return value if axis is None else jnp.expand_dims(value, axis)
 
-    def sample(self, params: dict, key, index=0):
+    def sample(self, params: dict, key):
         """(z, x); the discrete latents are left out."""
-        trace = self.run(params, {}, key, index)
-        x = self.one(trace[self.observed], trace[self.observed]["fn"](rng_key=jax.random.fold_in(key, 1)))
-        self.shape = x.shape
-        for name, site in self.sites.discrete.items():
-            self.one(trace[name], trace[name]["value"])
-            self.combinations.setdefault(name, outcomes(name, site["fn"], np.shape(self.one(trace[name], trace[name]["value"]))))
+        trace = self.run(params, {}, key, 0, lambda site: self.drawn(site, key) if site["name"] == self.observed else None)
         z = {name: self.one(trace[name], trace[name]["value"]) for name in self.sites.local}
-        return z, jnp.ravel(x)
+        return z, jnp.ravel(self.one(trace[self.observed], trace[self.observed]["value"]))
+
+    def drawn(self, site, key):
+        """A value of the observed site, whatever the model was given for it."""
+        return site["fn"](rng_key=jax.random.fold_in(key, 1))
 
     def log_densities(self, params: dict, x, z: dict, index=0):
         """log p(z) and log p(x | z), summed over the discrete latents."""
         names, choices = list(self.combinations), list(self.combinations.values())
-        if (count := int(np.prod([len(one) for one in choices]))) > COMBINATIONS:
-            raise ValueError(
-                f"model: expected discrete latents with at most {COMBINATIONS:,} outcomes together, over which to sum; "
-                f"{', '.join(map(repr, names))} have {count:,}. Sum some of them out in the model."
-            )
 
         def terms(outcome):
             trace = self.run(params, {}, jax.random.key(0), index, partial(self.value, x, z | outcome))
@@ -318,20 +326,17 @@ class Program:
                 f"the observation's index. {REMEDY}"
             )
 
-    def traced_model(self, name: str, params: dict, x, z) -> ProgramModel:
-        key = jax.random.key(0)
+    def traced_model(self, name: str, sample: Traced, params: dict, x, z) -> ProgramModel:
         x = x.astype(jnp.int32) if self.values else x
-        u = self.unconstrain(params, z)
-
         parts = {
             "log_prior": traced(lambda params, z: self.log_densities(params, x, z)[0], params, z),
             "log_likelihood": traced(lambda params, x, z: self.log_densities(params, x, z)[1], params, x, z),
-            "sample": traced(self.sample, params, key),
-            "constrain": traced(self.constrain, params, u),
+            "sample": sample,
             "unconstrain": traced(self.unconstrain, params, z),
         }
+        parts["constrain"] = traced(self.constrain, params, jax.eval_shape(parts["unconstrain"], params, z))
         free = all(is_free(site["fn"].support) for site in self.sites.local.values())
-        return ProgramModel(name, parts, params, find_quadratic(parts, params, x, z, free), self.values)
+        return ProgramModel(name, parts, params, find_quadratic(parts, params, x, z, free), x.size, self.values)
 
 
 REMEDY = "Covariates and effects of single observations cannot be compared; leave them out, or make them part of x."

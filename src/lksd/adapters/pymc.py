@@ -66,7 +66,7 @@ def adapted(pymc, model, observed: str, params: dict):
         "unconstrain": traced(graph.unconstrain(), start, z),
     }
     parts["constrain"] = traced(graph.constrain(), start, parts["unconstrain"](start, z))
-    made = ProgramModel(name, parts, start, find_quadratic(parts, start, x, z, graph.free), None)
+    made = ProgramModel(name, parts, start, find_quadratic(parts, start, x, z, graph.free), x.size)
     if not draws:
         return made
     return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
