@@ -113,7 +113,8 @@ def two_level_score(x):
 def test_a_two_level_model_with_constrained_latents():
     model = from_numpyro(two_level)
     x = RNG.normal(size=(16, 2))
-    found = lksd.estimate_scores(model, x, draws=2000)
+    found = lksd.estimate_scores(model, x, draws=1000)
+    assert found.method.startswith("AdaptiveHMC")  # a step size for each chain: posteriors differ in scale
     exact = np.array([two_level_score(one) for one in x])
     assert np.abs((found.score - exact) / found.mcse).max() < 5
     assert np.abs(found.score - exact).max() < 0.1

@@ -76,8 +76,8 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
     found = {}
     for name, parts in columns.items():
         shape = np.max([where for where, _ in parts], axis=0).astype(int).tolist() if parts[0][0] else []
-        array = np.empty((len(rows), *shape))
+        array = np.empty((*shape, len(rows)))
         for where, number in parts:
-            array[(..., *(one - 1 for one in where))] = table[:, number]
-        found[name] = array[None]
+            array[tuple(one - 1 for one in where)] = table[:, number]
+        found[name] = np.moveaxis(array, -1, 0)[None]
     return found

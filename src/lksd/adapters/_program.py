@@ -69,12 +69,13 @@ class Quadratic(NamedTuple):
     likelihood: bool
     joint: bool  # and z has no constraints, or there is no z
     alike: bool  # the joint density, with the same second derivatives for every x
+    free: bool  # not a matter of powers: z has no constraints
 
 
 def find_quadratic(parts: dict[str, Traced], params, x, z, free: bool) -> Quadratic:
     """``free`` says that z has no constraints."""
     if not jax.tree.leaves(z):
-        return Quadratic(False, True, False)
+        return Quadratic(likelihood=False, joint=True, alike=False, free=True)
     flat, restore = ravel_pytree(z)
 
     def curvature(log_density):
@@ -85,7 +86,7 @@ def find_quadratic(parts: dict[str, Traced], params, x, z, free: bool) -> Quadra
     on_z, on_x = curvature(lambda x, z: parts["log_likelihood"](params, x, z))
     prior_on_z, _ = curvature(lambda x, z: parts["log_prior"](params, z))
     joint = free and not on_z and not prior_on_z
-    return Quadratic(not on_z, joint, joint and not on_x)
+    return Quadratic(likelihood=not on_z, joint=joint, alike=joint and not on_x, free=free)
 
 
 def expansion(function: Callable, z):
@@ -152,6 +153,11 @@ class ProgramModel(LatentVariableModel):
         if self.values is None:
             raise AttributeError("n_values")  # as a model of real numbers, which has none
         return self.values
+
+    @property
+    def tunable(self) -> bool:
+        """Whether one step size may suit all observations; with constraints their posteriors differ too much in scale."""
+        return self.quadratic.free
 
     @property
     def log_marginal(self):

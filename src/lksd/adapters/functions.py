@@ -45,7 +45,7 @@ class StartedPair(Pair):
             return self.start(key, x)
         leaves, structure = jax.tree.flatten(self.start)
         keys = jax.random.split(key, len(leaves))
-        moved = [leaf + jax.random.uniform(k, leaf.shape, leaf.dtype, -1, 1) for leaf, k in zip(leaves, keys, strict=True)]
+        moved = [leaf + jax.random.uniform(k, leaf.shape, minval=-1.0, maxval=1.0) for leaf, k in zip(leaves, keys, strict=True)]
         return jax.tree.unflatten(structure, moved)
 
 

@@ -218,7 +218,7 @@ class Program:
 
     def run(self, params: dict, given: dict, key, index=0, replaced=None) -> dict:
         plate = {} if self.sites.plate is None else {self.sites.plate: jnp.atleast_1d(jnp.asarray(index))}
-        return run(self.numpyro, self.model, params | plate | given, key, replaced)
+        return run(self.numpyro, self.model, jax.tree.map(jnp.asarray, params) | plate | given, key, replaced)
 
     def axis(self, site, event_dim: int | None = None) -> int | None:
         """Where a value has its observation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,7 +48,8 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
     needed("from_pymc", "pymc.sampling.jax", "pymc")
     if not isinstance(model, pymc.Model):
         raise TypeError(f"model: expected a pymc.Model; got {type(model).__name__}. Give what `with pm.Model() as model:` names.")
-    with settings_kept():
+    with settings_kept(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS", UserWarning)  # of which JAX makes no use
         return adapted(pymc, model, observed, dict(params or {}))
 
 

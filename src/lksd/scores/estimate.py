@@ -276,7 +276,7 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
                 f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Gibbs() or Exact()."
             )
         return sampler or (Exact() if hasattr(model, "sample_posterior") else Gibbs())
-    if sampler is None and model.normalised and not hasattr(model, "sample"):
+    if sampler is None and model.normalised and not (hasattr(model, "sample") and getattr(model, "tunable", True)):
         return AdaptiveHMC()
     return sampler or (HMC() if model.normalised else Exchange())
 
