@@ -173,7 +173,7 @@ FILES = {
     "a vocabulary that is too short": (topics(vocabulary=np.array(["a", "b"])), "vocabulary"),
     "a vocabulary of numbers": (topics(vocabulary=np.arange(12)), "vocabulary"),
     "a vocabulary of objects": (topics(vocabulary=np.array([None] * 12, dtype=object)), "objects"),
-    "other words": (topics(vocabulary=np.array([f"other{i}" for i in range(12)])), "vocabularies differ"),
+    "other words": (topics(vocabulary=np.array([f"other{i}" for i in range(12)])), "expected topic models with words in common"),
 }
 
 

@@ -16,6 +16,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
 SHAPES = {"index": "ppca", "quickstart": "ppca", "choosing": "ppca", "topics": "lda"}  # pages whose programs are compiled once
+SHAPES |= dict.fromkeys(("numpyro", "pymc", "draws", "scikit-learn"), "wine")
+SLOW = {"decoders"}  # trains networks
 MODULES = (lksd, *(part for name in lksd.__all__ if ismodule(part := getattr(lksd, name))))
 
 
@@ -29,7 +31,8 @@ Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix,
 def grouped(page: Path):
     """Where tests run in several processes (``--dist loadgroup``), pages with the same shapes share one."""
     group = SHAPES.get(page.stem, page.stem)
-    return pytest.param(page, id=str(page.relative_to(DOCS)), marks=pytest.mark.xdist_group(group))
+    marks = [pytest.mark.xdist_group(group), *([pytest.mark.slow] if page.stem in SLOW else [])]
+    return pytest.param(page, id=str(page.relative_to(DOCS)), marks=marks)
 
 
 @pytest.mark.parametrize("page", [grouped(page) for page in WITH_CODE])

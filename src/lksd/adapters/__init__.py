@@ -1,5 +1,19 @@
 """Models from where people already build them. Each adapter imports its package only when it is called."""
 
-from .topics import from_gensim
+from .draws import from_draws
+from .functions import from_functions
+from .numpyro import from_numpyro
+from .pymc import from_pymc
+from .sklearn import from_sklearn
+from .topics import from_gensim, from_tomotopy, share_vocabulary
 
-__all__ = ["from_gensim"]
+__all__ = [
+    "from_draws",
+    "from_functions",
+    "from_gensim",
+    "from_numpyro",
+    "from_pymc",
+    "from_sklearn",
+    "from_tomotopy",
+    "share_vocabulary",
+]

@@ -1,4 +1,4 @@
-"""Topic models of other packages as ``lksd.models.LDA``."""
+"""Topic models of other packages as ``lksd.models.LDA``, and models of different words on one vocabulary."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._vocabulary import Vocabulary
+from .._vocabulary import Vocabulary, as_vocabulary
 from ..models import LDA
+from ._packages import needed
 
 
 def from_gensim(model: Any, dictionary: Any = None) -> LDA:
-    """A trained gensim ``LdaModel`` with its prior over topics, its topics and its words.
+    """A trained gensim ``LdaModel`` or ``LdaMulticore`` with its prior over topics, its topics and its words.
 
     Parameters
     ----------
@@ -31,12 +32,10 @@ def from_gensim(model: Any, dictionary: Any = None) -> LDA:
     >>> lksd.adapters.from_gensim(trained).n_values
     6
     """
-    try:
-        from gensim.models import LdaModel
-        from gensim.utils import FakeDict
-    except ImportError as error:
-        raise ImportError("from_gensim needs gensim, which is not installed. Run: pip install 'lksd[topics]'") from error
-    if not isinstance(model, LdaModel):
+    models = needed("from_gensim", "gensim.models", "topics")
+    from gensim.utils import FakeDict
+
+    if not isinstance(model, models.LdaModel) or isinstance(model, models.AuthorTopicModel):
         raise TypeError(f"model: expected a gensim.models.LdaModel; got {type(model).__name__}. Train one, or load it.")
     topics = model.get_topics().astype(np.float64)
     known = model.id2word if dictionary is None and not isinstance(model.id2word, FakeDict) else dictionary
@@ -53,3 +52,68 @@ def words_of(dictionary: Any, size: int) -> Vocabulary | None:
             "Give the dictionary that the model was trained with."
         )
     return Vocabulary(tuple(str(dictionary[number]) for number in range(size)))
+
+
+def from_tomotopy(model: Any) -> LDA:
+    """A trained tomotopy ``LDAModel`` with its prior over topics (``alpha``), its topics and the words that it uses.
+
+    Examples
+    --------
+    >>> import lksd, tomotopy
+    >>> trained = tomotopy.LDAModel(k=2, seed=0)
+    >>> for text in (["kernel", "stein", "test"], ["topic", "model", "word"], ["stein", "kernel", "model"]):
+    ...     _ = trained.add_doc(text)
+    >>> trained.train(10, workers=1)
+    >>> lksd.adapters.from_tomotopy(trained).n_values
+    6
+    """
+    tomotopy = needed("from_tomotopy", "tomotopy", "tomotopy")
+    if type(model) is not tomotopy.LDAModel:
+        raise TypeError(f"model: expected a tomotopy.LDAModel; got {type(model).__name__}. Train one, or load it.")
+    if not model.num_words:  # its topics do not exist yet, and asking for them ends the process
+        raise ValueError("model: expected a trained tomotopy.LDAModel; it has not been trained. Add documents and call train().")
+    topics = np.array([model.get_topic_word_dist(k) for k in range(model.k)], dtype=np.float64)
+    return LDA(model.alpha, topics / topics.sum(1, keepdims=True), as_vocabulary([str(word) for word in model.used_vocabs]))
+
+
+def share_vocabulary(*models: LDA, smoothing: float | None = None) -> tuple[LDA, ...]:
+    """Topic models of different words on one vocabulary: the words of all.
+
+    A word that a model does not know gets a small probability in each of its topics, and the rest is scaled down. ``compare`` does
+    this by itself for documents of words.
+
+    Parameters
+    ----------
+    models : LDA
+        With their vocabularies, which have at least one word in common.
+    smoothing : float, optional
+        The probability of an unknown word before the topic is normalised. Default: the smallest that the topic gives to a word, as
+        to one that it has never seen.
+
+    Examples
+    --------
+    >>> import lksd
+    >>> p = lksd.models.LDA([1.0], [[0.5, 0.5]], ["kernel", "stein"])
+    >>> q = lksd.models.LDA([1.0], [[0.8, 0.2]], ["kernel", "topic"])
+    >>> p, q = lksd.adapters.share_vocabulary(p, q)
+    >>> q.vocabulary.words, q.topics.round(2).tolist()
+    (('kernel', 'stein', 'topic'), [[0.67, 0.17, 0.17]])
+    """
+    if len(models) < 2:
+        raise ValueError(f"models: expected at least two; got {len(models)}. Give the models that are to be compared.")
+    for model in models:
+        if not isinstance(model, LDA) or model.vocabulary is None:
+            raise TypeError(
+                f"models: expected lksd.models.LDA with their vocabularies; got {model!r}. Give vocabulary=, the words."
+            )
+    if smoothing is not None and not 0 < smoothing < 1:
+        raise ValueError(f"smoothing: expected a number strictly between 0 and 1; got {smoothing!r}. Leave it out for the default.")
+    known = [model.vocabulary.words for model in models]  # type: ignore[union-attr]
+    if not set.intersection(*map(set, known)):
+        sizes = ", ".join(f"{len(words):,}" for words in known)
+        raise ValueError(
+            f"models: expected topic models with words in common; of {sizes} words none is in all of them ({known[0][0]!r} in one, "
+            f"{known[1][0]!r} in another). Prepare the words in the same way for all."
+        )
+    shared = Vocabulary(tuple(dict.fromkeys(word for words in known for word in words)))
+    return tuple(model.over(shared, smoothing) for model in models)

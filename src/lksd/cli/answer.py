@@ -18,7 +18,6 @@ from .data import Frame
 from .main import say
 from .models import named_in
 from .options import KERNELS, SAMPLERS
-from .words import as_ids
 
 
 class Output(NamedTuple):
@@ -40,18 +39,13 @@ class Output(NamedTuple):
 
 def answer(x: Any, models: list[Any], options: dict[str, Any], command: dict[str, str], output: Output) -> None:
     """Compare, and show the result with the files that the ``command`` named."""
-    data, observations = x, x
-    notes: tuple[str, ...] = ()
-    if isinstance(x, list):
-        data, notes = as_ids(x, models)
-    elif isinstance(x, Frame):
-        data = x.values
+    data, observations = x.values if isinstance(x, Frame) else x, x
     if output.image_shape is not None:
         observations = as_images(data, shape(output.image_shape))
     if sys.stderr.isatty():
         say(f"Comparing on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
     result = compare(data, *models, **options)
-    show(replace(result, notes=(*result.notes, *notes), settings=result.settings | command), observations, output)
+    show(replace(result, settings=result.settings | command), observations, output)
 
 
 def show(result: ComparisonResult, observations: Any, output: Output) -> None:

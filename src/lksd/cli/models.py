@@ -76,12 +76,17 @@ def as_model(option: str, reference: str, value: Any) -> LatentVariableModel | S
     """One of ours, or one that an adapter knows."""
     if isinstance(value, (LatentVariableModel, ScoreEstimate)):
         return value
-    if type(value).__module__.startswith("gensim."):
-        return adapters.from_gensim(value)
+    packages: dict[str, Any] = {
+        "gensim": adapters.from_gensim,
+        "sklearn": adapters.from_sklearn,
+        "tomotopy": adapters.from_tomotopy,
+    }
+    if (package := type(value).__module__.partition(".")[0]) in packages:
+        return packages[package](value)
     what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     raise ValueError(
-        f"{option}: expected a lksd.models.LatentVariableModel, a ScoreEstimate or a gensim LdaModel; {reference!r} is {what}. "
-        "Give an instance."
+        f"{option}: expected a lksd.models.LatentVariableModel, a ScoreEstimate, or a model of gensim, scikit-learn or tomotopy; "
+        f"{reference!r} is {what}. Give an instance."
     )
 
 

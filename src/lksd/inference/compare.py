@@ -21,6 +21,7 @@ from .preparation import (
     is_called,
     papers_options,
     prepare,
+    read_words,
 )
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
@@ -59,8 +60,9 @@ def compare(
     Parameters
     ----------
     x : (n, D) array
-        Independent observations that neither model was fitted on. For topic models also token-id lists, or word counts
-        (a SciPy sparse matrix, or a dense array with ``counts=True``).
+        Independent observations that neither model was fitted on. For topic models also token-id lists, word counts
+        (a SciPy sparse matrix, or a dense array with ``counts=True``), or lists of words: the models may then have different
+        vocabularies, see ``lksd.adapters.share_vocabulary``.
     p, q : LatentVariableModel or ScoreEstimate
         The models, or their scores at ``x`` where these are already estimated.
     kernel : kernel or list of kernels, optional
@@ -90,6 +92,7 @@ def compare(
     paper = preset is not None
     check_roles({"p": p, "q": q})
     check_enough(x)
+    x, (p, q), left_out = read_words(x, [p, q])
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     if paper:
         check_choice("preset", preset, ["paper"])
@@ -108,7 +111,7 @@ def compare(
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
-    notes = [f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes]
+    notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "preset": preset}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes), settings=settings)
@@ -138,6 +141,7 @@ def goodness_of_fit(
     """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
     check_roles({"model": model})
     check_enough(x)
+    x, (model,), left_out = read_words(x, [model])
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     if operator is None and describes_integers(model):
@@ -164,4 +168,6 @@ def goodness_of_fit(
         )
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
     settings = as_settings({"model": model} | chosen | options)
-    return replace(result, diagnostics=chain_quality([scores]), notes=(*scores.notes, *prepared.notes), settings=settings)
+    return replace(
+        result, diagnostics=chain_quality([scores]), notes=(*left_out, *scores.notes, *prepared.notes), settings=settings
+    )

@@ -10,6 +10,8 @@ import numpy as np
 
 from .._documents import read_documents
 from .._validation import LksdWarning, check_count, check_reals
+from .._vocabulary import as_ids, is_words, vocabularies_of
+from ..adapters.topics import share_vocabulary
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
 from ..models import LatentVariableModel
 from ..samplers import NUTS, Exchange
@@ -54,6 +56,21 @@ def check_enough(x) -> None:
         raise ValueError(f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row.")
     if shape or hasattr(x, "__len__"):
         check_count("x", shape[0] if shape else len(x))
+
+
+def read_words(x, models: list[Any]) -> tuple[Any, list[Any], tuple[str, ...]]:
+    """Documents of words as ids, topic models of different words on one vocabulary, and what was left out."""
+    if not is_words(x):
+        return x, models, ()
+    if any(isinstance(model, ScoreEstimate) for model in models):
+        raise ValueError(
+            "x: expected word ids beside scores that are already estimated; got words. Give the ids that they belong to."
+        )
+    given = vocabularies_of(models)
+    if any(other != given[0] for other in given[1:]):
+        models = list(share_vocabulary(*models))
+    ids, notes = as_ids(x, vocabularies_of(models)[0])
+    return ids, models, notes
 
 
 def describes_integers(model) -> bool:

@@ -2,6 +2,7 @@
 
 from .base import LatentVariableModel
 from .beta_binomial import BetaBinomial
+from .decoder import Decoder
 from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
 from .markov import HiddenMarkov
@@ -14,6 +15,7 @@ __all__ = [
     "LDA",
     "PPCA",
     "BetaBinomial",
+    "Decoder",
     "DirichletProcessMixture",
     "FactorAnalysis",
     "GaussianMixture",

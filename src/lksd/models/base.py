@@ -144,7 +144,7 @@ def simulation(method):
     @float64_values
     @wraps(method)
     def wrapper(self, *args, **kwargs):
-        return method(jax.tree.map(jnp.asarray, self), *args, **kwargs)
+        return method(jax.tree.map(lambda leaf: leaf if callable(leaf) else jnp.asarray(leaf), self), *args, **kwargs)
 
     return wrapper
 

@@ -46,6 +46,7 @@ class LDA(LatentVariableModel):
     concentration: np.ndarray = eqx.field(converter=as_float64)
     topics: np.ndarray = eqx.field(converter=as_float64)
     vocabulary: Vocabulary | None = eqx.field(default=None, static=True, converter=as_vocabulary)
+    unknown: np.ndarray = eqx.field(default=0, converter=np.asarray)  # words of the vocabulary that the model was not trained with
 
     exchangeable: ClassVar[bool] = True
     any_length: ClassVar[bool] = True
@@ -89,6 +90,23 @@ class LDA(LatentVariableModel):
     def impossible(self, x: np.ndarray) -> np.ndarray:
         """Where no topic can produce the word."""
         return (x >= 0) & (np.asarray(self.topics).max(0)[x] == 0)
+
+    @property
+    def note(self) -> str | None:
+        if not self.unknown:
+            return None
+        unknown = f"{int(self.unknown):,} of {self.n_values:,} words"
+        return f"{unknown} are unknown to the model and have a small probability in every topic."
+
+    def over(self, vocabulary: Vocabulary, smoothing: float | None = None) -> LDA:
+        """The model on a vocabulary that contains its own; a new word has a topic's smallest probability, or ``smoothing``."""
+        if vocabulary == self.vocabulary or self.vocabulary is None:
+            return self
+        own = {word: number for number, word in enumerate(self.vocabulary.words)}
+        columns = np.array([own.get(word, -1) for word in vocabulary.words])
+        smallest = self.topics.min(1, keepdims=True) if smoothing is None else smoothing
+        topics = np.where(columns >= 0, self.topics[:, columns], smallest)
+        return LDA(self.concentration, topics / topics.sum(1, keepdims=True), vocabulary, np.sum(columns < 0) + self.unknown)
 
     # -------------------------------------------------- densities
 

@@ -1,5 +1,6 @@
 """Posterior samplers for one observation and one chain; the layer above maps them over observations."""
 
+from .adaptive import AdaptiveHMC
 from .base import Info, Sampler
 from .exact import Exact
 from .exchange import Exchange
@@ -12,6 +13,7 @@ __all__ = [
     "HMC",
     "MALA",
     "NUTS",
+    "AdaptiveHMC",
     "BoxStart",
     "Exact",
     "Exchange",

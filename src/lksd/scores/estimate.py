@@ -14,9 +14,10 @@ from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
 from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
+from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
-from ..samplers import HMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
+from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
 from ..stein import Barker, DiscreteOperator, SteinOperator
 from .batches import Run, run
@@ -63,13 +64,13 @@ def estimate_scores(
     Parameters
     ----------
     model : LatentVariableModel
-    x : (n, D) array; for discrete models also token-id lists or word counts
+    x : (n, D) array; for discrete models also token-id lists, lists of words of the model's vocabulary, or word counts
     operator : name, operator or tuple of them, optional
         For discrete models, see ``discrete_operators``; default: "difference" and "barker". Scores of two models can be
         compared only if they belong to the same operators.
     sampler : Sampler, optional
-        Default: HMC; the exchange algorithm where the likelihood's normaliser is unknown; the model's Gibbs sweep
-        or exact posterior draws where the latent is discrete.
+        Default: HMC (``AdaptiveHMC`` where the model cannot simulate); the exchange algorithm where the likelihood's normaliser is
+        unknown; the model's Gibbs sweep or exact posterior draws where the latent is discrete.
     warmup : int, optional
         Steps of each chain that are discarded (default 200).
     draws : int, optional
@@ -108,6 +109,7 @@ def estimate_scores(
     check_choice("control_variates", control_variates, CONTROL_VARIATES)
     operators, discrete = operators_for(operator, (model,)), is_discrete(model)
     several = discrete and (operator is None or isinstance(operator, (tuple, list)))
+    x, left_out = as_ids(x, vocabularies_of([model])[0]) if discrete and is_words(x) else (x, ())
     data = read(model, operators, x, counts)
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
@@ -117,7 +119,8 @@ def estimate_scores(
     model = float64_leaves(model)
     operator = operators if several else operators[0]
     common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable}
-    own_notes = (model.note,) if hasattr(model, "note") else ()
+    note = getattr(model, "note", None)
+    own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None
     if exact is not False and (scores := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
         return exact_estimate(scores, several, notes=own_notes, **common)
@@ -142,9 +145,9 @@ def estimate_scores(
     with progress_wanted(progress):
         keys = observation_keys(seed, ids)
         found = sampled(points, keys)
-        averages, note = better_averages(found, plan)
-        if note:
-            notes, plan = (*notes, note), plan._replace(control=False)
+        averages, remark = better_averages(found, plan)
+        if remark:
+            notes, plan = (*notes, remark), plan._replace(control=False)
         parts = [averages]
         if wanted is not None:
             ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
@@ -273,6 +276,8 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
                 f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Gibbs() or Exact()."
             )
         return sampler or (Exact() if hasattr(model, "sample_posterior") else Gibbs())
+    if sampler is None and model.normalised and not (hasattr(model, "sample") and getattr(model, "tunable", True)):
+        return AdaptiveHMC()
     return sampler or (HMC() if model.normalised else Exchange())
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._compile import remembered
 from ..stein import SteinOperator
 from .checks import shape_of
 from .ratios import Targets, averages_of, exact_ratios, has_exact_ratios, score_averages
@@ -33,6 +34,11 @@ def _scores(model, points):
     return jax.lax.map(function, points, batch_size=BATCH)
 
 
+def score_shape(model: Any, points) -> tuple[int, ...]:
+    function: Any = exact_score(model)
+    return shape_of(f"the exact score of {model}", function, points[0])
+
+
 def exact_parts(
     model: Any,
     data: np.ndarray,
@@ -53,10 +59,9 @@ def exact_parts(
             for one, columns in zip(operators, wanted.columns, strict=True)
         ]
     else:
-        score_of = exact_score(model)
-        if score_of is None:
+        if exact_score(model) is None:
             return None
-        if (shape := shape_of(f"the exact score of {model}", score_of, points[0])) != data.shape[1:]:
+        if (shape := remembered(score_shape, model, points)) != data.shape[1:]:
             raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
         scores = [np.asarray(_scores(model, points))]
     finite = np.all([np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0)

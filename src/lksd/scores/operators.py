@@ -49,7 +49,7 @@ def check_alphabets(models) -> int:
     if len(set(sizes)) > 1:
         raise ValueError(
             f"p and q: expected models of the same vocabulary; got {' and '.join(map(str, sizes))} values. "
-            "Map both onto one vocabulary first."
+            "Give the documents as words, or the models from lksd.adapters.share_vocabulary(p, q)."
         )
     words = [model.vocabulary.words for model in models if getattr(model, "vocabulary", None) is not None]
     for other in words[1:]:
@@ -57,7 +57,8 @@ def check_alphabets(models) -> int:
             index = next(i for i, (a, b) in enumerate(zip(words[0], other, strict=True)) if a != b)
             raise ValueError(
                 f"p and q: expected models of the same vocabulary; word {index} is {words[0][index]!r} in one and "
-                f"{other[index]!r} in the other. Map both onto one vocabulary first."
+                f"{other[index]!r} in the other. Give the documents as words, or the models from "
+                "lksd.adapters.share_vocabulary(p, q)."
             )
     return sizes[0]
 

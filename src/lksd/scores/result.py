@@ -121,10 +121,11 @@ class ScoreEstimate:
             rows += [
                 ("largest R-hat", f"{np.nanmax(self.rhat):.3f}"),
                 ("smallest effective sample size", f"{np.nanmin(self.ess):.0f}"),
-                ("mean acceptance", f"{self.acceptance.mean():.2f}"),
-                ("divergences", f"{int(self.divergences.sum())}"),
                 ("median standard error", f"{np.median(errors):.4g}"),
             ]
+            if np.isfinite(self.acceptance).all():  # of chains that ran here
+                steps = ("mean acceptance", f"{self.acceptance.mean():.2f}"), ("divergences", f"{int(self.divergences.sum())}")
+                rows[-1:-1] = steps
         return Table(("scores", self.method), rows)
 
     def _repr_html_(self) -> str:
@@ -136,10 +137,9 @@ class ScoreEstimate:
         n, dim = self.part("score")[0].shape[:2]
         lines = [f"scores of {n} observations in {dim} dimensions: {self.method}"]
         if np.isfinite(self.rhat).any():
-            lines.append(
-                f"R-hat at most {np.nanmax(self.rhat):.3f}, ESS at least {np.nanmin(self.ess):.0f}, "
-                f"acceptance {self.acceptance.mean():.2f}, {int(self.divergences.sum())} divergences"
-            )
+            steps = f"acceptance {self.acceptance.mean():.2f}, {int(self.divergences.sum())} divergences"
+            quality = f"R-hat at most {np.nanmax(self.rhat):.3f}, ESS at least {np.nanmin(self.ess):.0f}"
+            lines.append(f"{quality}, {steps}" if np.isfinite(self.acceptance).all() else quality)  # of chains that ran here
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 

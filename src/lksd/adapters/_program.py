@@ -1,0 +1,200 @@
+"""Models written as programs elsewhere: traced once, then functions of parameters, latents and one observation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.flatten_util import ravel_pytree
+from jax.interpreters.partial_eval import dce_jaxpr
+
+from ..models.base import LatentVariableModel, simulation
+
+LOG_2PI = np.log(2 * np.pi)
+
+
+class Text:
+    """The steps of a traced function; two with the same steps are equal, so that models of one form share one compilation."""
+
+    def __init__(self, jaxpr, takes, gives):
+        self.jaxpr, self.takes, self.gives, self.written = jaxpr, takes, gives, str(jaxpr)
+
+    def __eq__(self, other) -> bool:
+        if self is other or not isinstance(other, Text):
+            return self is other
+        written_out = "0x" not in self.written  # an address stands for something that is not
+        return written_out and (self.takes, self.gives, self.written) == (other.takes, other.gives, other.written)
+
+    def __hash__(self) -> int:
+        return hash(self.written)
+
+
+class Traced(eqx.Module):
+    """A function as it was when it was traced: what changes later in the variables that it uses does not reach it."""
+
+    text: Text = eqx.field(static=True)
+    constants: tuple
+
+    def __call__(self, *arguments):
+        leaves, takes = jax.tree.flatten(arguments)
+        if takes != self.text.takes:
+            raise TypeError(f"expected arguments of the structure {self.text.takes}; got {takes}.")
+        return jax.tree.unflatten(self.text.gives, evaluate(self.text, self.constants, leaves))
+
+
+@partial(jax.jit, static_argnums=0, inline=True)
+def evaluate(text: Text, constants, leaves):
+    types = [variable.aval.dtype for variable in text.jaxpr.constvars]
+    closed = ClosedJaxpr(text.jaxpr, [jnp.asarray(value, kind) for value, kind in zip(constants, types, strict=True)])
+    return jaxpr_as_fun(closed)(*leaves)
+
+
+def traced(function: Callable, *arguments) -> Traced:
+    """``function``, which takes arguments of these shapes and types."""
+    closed, out = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    text = Text(closed.jaxpr, jax.tree.structure(arguments), jax.tree.structure(out))
+    return Traced(text, tuple(np.asarray(value) for value in closed.consts))
+
+
+class Quadratic(NamedTuple):
+    """What is quadratic in z, as can be read off the programs."""
+
+    likelihood: bool
+    joint: bool  # and z has no constraints, or there is no z
+    alike: bool  # the joint density, with the same second derivatives for every x
+    free: bool  # not a matter of powers: z has no constraints
+
+
+def find_quadratic(parts: dict[str, Traced], params, x, z, free: bool) -> Quadratic:
+    """``free`` says that z has no constraints."""
+    if not jax.tree.leaves(z):
+        return Quadratic(likelihood=False, joint=True, alike=False, free=True)
+    flat, restore = ravel_pytree(z)
+
+    def curvature(log_density):
+        """Whether the second derivatives in z depend on x and on z: whether a program for them uses these."""
+        jaxpr = jax.make_jaxpr(jax.hessian(lambda v, x: log_density(x, restore(v))))(flat, x).jaxpr
+        return dce_jaxpr(jaxpr, [True])[1]
+
+    on_z, on_x = curvature(lambda x, z: parts["log_likelihood"](params, x, z))
+    prior_on_z, _ = curvature(lambda x, z: parts["log_prior"](params, z))
+    joint = free and not on_z and not prior_on_z
+    return Quadratic(likelihood=not on_z, joint=joint, alike=joint and not on_x, free=free)
+
+
+def expansion(function: Callable, z):
+    """Value, gradient and second derivatives of ``function`` at zero, in the flat coordinates of ``z``."""
+    flat, restore = ravel_pytree(z)
+
+    def along(v):
+        return function(restore(v))
+
+    origin = jnp.zeros_like(flat)
+    return along(origin), jax.grad(along)(origin), jax.hessian(along)(origin)
+
+
+class ProgramModel(LatentVariableModel):
+    """A model that another package describes.
+
+    Where log p(x, z) is quadratic in an unconstrained z, as in linear Gaussian models, marginal scores are exact; where log p(x |
+    z) is, chains use its coefficients.
+    """
+
+    name: str = eqx.field(static=True)
+    parts: dict[str, Traced]  # log_prior(params, z), log_likelihood(params, x, z), sample(params, key), and the transforms
+    params: dict[str, Any]
+    quadratic: Quadratic = eqx.field(static=True)
+    dim: int = eqx.field(static=True)  # numbers in x
+    values: int | None = eqx.field(default=None, static=True)
+
+    def log_prior(self, z):
+        return self.parts["log_prior"](self.params, z)
+
+    def log_likelihood(self, x, z):
+        if x.shape != (self.dim,):
+            raise ValueError(f"expected {self.dim} numbers in x, as the observed site has; got {x.size}")
+        return self.parts["log_likelihood"](self.params, x, z)
+
+    def log_likelihood_at(self, x):
+        """b'z + z'H z / 2 for a likelihood that is quadratic in z."""
+        log_likelihood = partial(self.log_likelihood, x)
+        if not self.quadratic.likelihood:
+            return log_likelihood
+        _, slope, curvature = expansion(log_likelihood, self.latent())
+
+        def quadratic(z):
+            flat = ravel_pytree(z)[0]
+            return slope @ flat + flat @ curvature @ flat / 2
+
+        return quadratic
+
+    def constrain(self, u):
+        return self.parts["constrain"](self.params, u)[0]
+
+    def log_jacobian(self, u):
+        return self.parts["constrain"](self.params, u)[1]
+
+    def unconstrain(self, z):
+        return self.parts["unconstrain"](self.params, z)
+
+    @simulation
+    def sample(self, key):
+        return self.parts["sample"](self.params, key)
+
+    @property
+    def n_values(self) -> int:
+        if self.values is None:
+            raise AttributeError("n_values")  # as a model of real numbers, which has none
+        return self.values
+
+    @property
+    def tunable(self) -> bool:
+        """Whether one step size may suit all observations; with constraints their posteriors differ too much in scale."""
+        return self.quadratic.free
+
+    @property
+    def log_marginal(self):
+        """The exact log density where the joint density is quadratic in z, or has no z; else None."""
+        return self.integrated if self.quadratic.joint else None
+
+    @property
+    def marginal_score(self):
+        """Its gradient, where the posterior precision of z is the same for all x; else None."""
+        return self.score_at_mean if self.quadratic.alike else None
+
+    def joint(self, x):
+        """Value, slope g and curvature -A of log p(x, z) at z = 0; the posterior of z is N(A^-1 g, A^-1)."""
+        return expansion(lambda z: self.log_prior(z) + self.log_likelihood(x, z), self.latent())
+
+    def integrated(self, x):
+        """log p(x) = log p(x, 0) + g' A^-1 g / 2 - log det(A / 2 pi) / 2, Laplace's formula."""
+        value, slope, curvature = self.joint(x)
+        if not slope.size:
+            return value
+        _, log_determinant = jnp.linalg.slogdet(-curvature)
+        return value + (slope @ jnp.linalg.solve(-curvature, slope) - log_determinant + slope.size * LOG_2PI) / 2
+
+    def score_at_mean(self, x):
+        """grad_x log p(x, z) at the posterior mean of z, where its slope in z is zero."""
+        _, slope, curvature = self.joint(x)
+        mean = ravel_pytree(self.latent())[1](jnp.linalg.solve(-curvature, slope))
+        return jax.grad(self.log_likelihood)(x, mean)
+
+    def latent(self):
+        """A latent of zeros."""
+        z = jax.eval_shape(self.parts["sample"], self.params, jax.random.key(0))[0]
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), z)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def with_params(model: ProgramModel, params: dict[str, Any]) -> ProgramModel:
+    return replace(model, params=params)

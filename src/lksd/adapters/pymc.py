@@ -1,0 +1,227 @@
+"""Models of PyMC."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._float64 import float64
+from ..models import PosteriorPredictive
+from ._packages import needed, settings_kept
+from ._params import sorted_params
+from ._program import ProgramModel, find_quadratic, traced, with_params
+
+
+def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None = None) -> ProgramModel | PosteriorPredictive:
+    """A PyMC model of one observation, through its log densities in JAX.
+
+    Build the model on one observation (``build(x[0])`` or ``build(x[:1])`` where ``build`` makes it from data): PyMC has no plates
+    from which to read what belongs to which. Its unobserved variables are the latents z of that observation, except those in
+    ``params``.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    observed : str
+        The name of the observed variable. The value that it has in the model is not used.
+    params : dict, optional
+        Values of global variables, or draws of them along leading axes (``idata.posterior["w"].values``); with draws the result is
+        a ``PosteriorPredictive``.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, lksd
+    >>> with pm.Model() as ppca:
+    ...     z = pm.Normal("z", shape=1)
+    ...     x = pm.Normal("x", np.ones((3, 1)) @ z, 0.5, observed=np.zeros(3))
+    >>> model = lksd.adapters.from_pymc(ppca, observed="x")
+    >>> x = np.random.default_rng(0).normal(size=(10, 3))
+    >>> native = lksd.models.PPCA(np.ones((3, 1)), 0.5)
+    >>> np.allclose(lksd.estimate_scores(model, x).score, lksd.estimate_scores(native, x).score)
+    True
+    """
+    pymc = needed("from_pymc", "pymc", "pymc")
+    needed("from_pymc", "pymc.sampling.jax", "pymc")
+    if not isinstance(model, pymc.Model):
+        raise TypeError(f"model: expected a pymc.Model; got {type(model).__name__}. Give what `with pm.Model() as model:` names.")
+    with settings_kept(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS", UserWarning)  # of which JAX makes no use
+        return adapted(pymc, model, observed, dict(params or {}))
+
+
+@float64
+def adapted(pymc, model, observed: str, params: dict):
+    name = f"PyMC model {model.name}".rstrip()
+    graph = Graph(pymc, model, name, observed, params)
+    values, draws = sorted_params(params, {rv.name: graph.shapes[rv.name] for rv in graph.fixed}, graph.names, name)
+    start = {key: value[0] for key, value in draws.items()} | values
+    sample = graph.sample()
+    z, x = sample(start, jax.random.key(0))
+    parts = {
+        "log_prior": traced(graph.log_prior(), start, z),
+        "log_likelihood": traced(graph.log_likelihood(), start, x, z),
+        "sample": traced(sample, start, jax.random.key(0)),
+        "unconstrain": traced(graph.unconstrain(), start, z),
+    }
+    parts["constrain"] = traced(graph.constrain(), start, parts["unconstrain"](start, z))
+    made = ProgramModel(name, parts, start, find_quadratic(parts, start, x, z, graph.free), x.size)
+    if not draws:
+        return made
+    return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
+
+
+class Graph:
+    """The variables of a model by their roles, and its densities as JAX functions of parameters, x and z."""
+
+    def __init__(self, pymc, model, name: str, observed: str, params: dict):
+        self.pymc, self.model, self.names = pymc, model, list(model.named_vars)
+        variables = {rv.name: rv for rv in (*model.free_RVs, *model.observed_RVs)}
+        if observed not in variables:
+            listed = ", ".join(variables) or "none"
+            raise ValueError(f"observed: expected a variable of {name}; there is no {observed!r}. Its variables: {listed}.")
+        others = [rv.name for rv in (*model.observed_RVs, *model.potentials) if rv.name != observed]
+        if others:
+            raise ValueError(
+                f"observed: expected {observed!r} to be the only observed variable of {name}; {', '.join(map(repr, others))} is "
+                "observed too (a potential counts as observed). Join them in one variable."
+            )
+        self.x = variables.pop(observed)
+        self.fixed = [rv for key, rv in variables.items() if key in params]
+        self.local = [rv for key, rv in variables.items() if key not in params]
+        discrete = [rv.name for rv in (self.x, *self.local) if rv.dtype.startswith(("int", "uint", "bool"))]
+        if discrete:
+            raise ValueError(
+                f"model: expected real variables; {', '.join(map(repr, discrete))} of {name} are integers. Sum a discrete latent "
+                "out with pm.Mixture, or write the model in NumPyro, where it is summed out here."
+            )
+        every = [*self.fixed, *self.local, self.x]
+        run = self.simulated([], every)
+        self.shapes = {rv.name: one for rv, one in zip(every, jax.eval_shape(run, {}, jax.random.key(0)), strict=True)}
+        self.check_one_observation(name, observed)
+
+    def check_one_observation(self, name: str, observed: str) -> None:
+        shape = self.shapes[observed].shape
+        rows = [rv.name for rv in self.local if len(shape) > 1 and shape[0] > 1 and self.shapes[rv.name].shape[:1] == shape[:1]]
+        if rows:
+            raise ValueError(
+                f"model: expected a model of one observation; {observed!r} of {name} has shape {shape}, and "
+                f"{', '.join(map(repr, rows))} a "
+                f"first axis of {shape[0]} too. Build the model on one row of the data, x[:1], and give global variables in params."
+            )
+
+    @property
+    def free(self) -> bool:
+        return all(self.model.rvs_to_transforms[rv] is None for rv in self.local)
+
+    def values(self, rvs) -> dict:
+        return {rv: rv.type(name=rv.name) for rv in rvs}
+
+    def log_prior(self) -> Callable:
+        values = self.values((*self.fixed, *self.local))
+        terms = self.pymc.logprob.conditional_logp(values)
+        function = jaxified(list(values.values()), [total(terms[values[rv]] for rv in self.local)])
+        return lambda params, z: function(*self.listed(params, z))[0]
+
+    def log_likelihood(self) -> Callable:
+        values = self.values((*self.fixed, *self.local, self.x))
+        terms = self.pymc.logprob.conditional_logp(values)
+        function = jaxified(list(values.values()), [terms[values[self.x]].sum()])
+        shape = self.shapes[self.x.name].shape
+        return lambda params, x, z: function(*self.listed(params, z), x.reshape(shape))[0]
+
+    def constrain(self) -> Callable:
+        """z and the log determinant of its Jacobian; a transform may depend on variables before it."""
+        known, inputs, jacobians = self.values(self.fixed), [], []
+        from pytensor.graph.replace import clone_replace
+
+        for rv in self.local:
+            transform, value = self.model.rvs_to_transforms[rv], self.model.rvs_to_values[rv]
+            u = value.type(name=rv.name)
+            inputs.append(u)
+            z, jacobian = (
+                (u, u.sum() * 0)
+                if transform is None
+                else (
+                    transform.backward(u, *rv.owner.inputs),
+                    transform.log_jac_det(u, *rv.owner.inputs).sum(),
+                )
+            )
+            known[rv], jacobian = clone_replace([z, jacobian], replace=dict(known))
+            jacobians.append(jacobian)
+        function = jaxified([*(known[rv] for rv in self.fixed), *inputs], [*(known[rv] for rv in self.local), total(jacobians)])
+
+        def constrain(params, u):
+            *z, jacobian = function(*self.listed(params, u))
+            return self.named(z), jacobian
+
+        return constrain
+
+    def unconstrain(self) -> Callable:
+        from pytensor.graph.replace import clone_replace
+
+        known = self.values((*self.fixed, *self.local))
+        transforms = [self.model.rvs_to_transforms[rv] for rv in self.local]
+        free = [
+            known[rv] if one is None else one.forward(known[rv], *rv.owner.inputs)
+            for rv, one in zip(self.local, transforms, strict=True)
+        ]
+        function = jaxified(list(known.values()), clone_replace(free, replace=dict(known)))
+        return lambda params, z: self.named(function(*self.listed(params, z)))
+
+    def sample(self) -> Callable:
+        run = self.simulated(self.fixed, [*self.local, self.x])
+
+        def sample(params, key):
+            *z, x = run(params, key)
+            return self.named(z), jnp.ravel(x)
+
+        return sample
+
+    def simulated(self, fixed: list, rvs: list) -> Callable:
+        """Draws of variables, with JAX's random numbers, as a function of the values of those that are fixed, and a key."""
+        from pytensor.compile import SharedVariable
+        from pytensor.graph.replace import clone_replace
+        from pytensor.graph.traversal import graph_inputs
+        from pytensor.tensor.random.type import RandomType
+
+        values = self.values(fixed)
+        outputs = clone_replace(rvs, replace=dict(values))
+        shared = [one for one in graph_inputs(outputs) if isinstance(one, SharedVariable) and isinstance(one.type, RandomType)]
+        generators: dict[Any, Any] = {one: one.type() for one in shared}
+        try:
+            function = jaxified([*values.values(), *generators.values()], clone_replace(outputs, replace=dict(generators)))
+        except NotImplementedError as error:
+            raise ValueError(
+                f"model: PyMC cannot simulate it in JAX ({str(error).splitlines()[0]}). Use another distribution, or give your "
+                "own draws to lksd.adapters.from_draws."
+            ) from error
+
+        def run(params, key):
+            keys = jax.random.split(key, len(shared))
+            return function(*(params[rv.name] for rv in fixed), *({"jax_state": one} for one in keys))
+
+        return run
+
+    def listed(self, params: dict, z: dict) -> list:
+        return [*(params[rv.name] for rv in self.fixed), *(z[rv.name] for rv in self.local)]
+
+    def named(self, z) -> dict:
+        return {rv.name: value for rv, value in zip(self.local, z, strict=True)}
+
+
+def total(terms):
+    """The sum of all entries of all terms."""
+    import pytensor.tensor as pt
+
+    return pt.add(pt.constant(0.0), pt.constant(0.0), *(term.sum() for term in terms))
+
+
+def jaxified(inputs: list, outputs: list) -> Callable:
+    """A graph of PyTensor as a function in JAX."""
+    from pymc.sampling.jax import get_jaxified_graph
+
+    return get_jaxified_graph(inputs=inputs, outputs=outputs)
