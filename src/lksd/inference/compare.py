@@ -7,7 +7,8 @@ from dataclasses import replace
 from .._progress import progress_wanted
 from .._validation import check_choice
 from ..scores import ScoreEstimate
-from .comparison import Options, decide
+from .comparison import decide
+from .contrasts import Options, studentise
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import goodness_of_fit_scores
@@ -35,8 +36,10 @@ def compare(
     operator=None,
     alternative: str = "greater",
     alpha: float = 0.05,
-    variance: str = "jackknife",
+    margin: float = 0.0,
+    variance: str = "auto",
     calibration: str = "auto",
+    correction: str = "max-t",
     sampler=None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -95,7 +98,8 @@ def compare(
         check_choice("preset", preset, ["paper"])
         sampling = papers_options(sampling, describes_integers(p))
         calibration = "normal" if calibration == "auto" else calibration
-    wanted = Options(alternative, alpha, variance, calibration, seed).checked()
+        variance = "jackknife" if variance == "auto" else variance
+    wanted = Options(alternative, alpha, margin, variance, calibration, correction, seed).checked()
     options = sampling | {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators = common_operators([p, q], operator, paper)
     with progress_wanted(progress):
@@ -104,7 +108,7 @@ def compare(
         family = hypotheses(
             prepared.x, prepared.scores, ("scores of P", "scores of Q"), prepared.kernel, prepared.operators, prepared.mask
         )
-        result, shown = decide(family, wanted, sensitive=True)
+        result, shown = decide(studentise(family, wanted, sensitive=True), wanted)
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from scipy.special import ndtr, ndtri
 from .._text import Table, number, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from . import ustatistic
-from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution
+from .calibration import NullDistribution
 from .details import Diagnostics, Words
-from .records import BESIDE, decode, encode, versions
+from .records import BESIDE, encode, versions
 from .ustatistic import Components
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,7 +85,9 @@ class DifferenceResult(TestResult):
 
     difference: float
     standard_error: float
+    estimate: float  # what the statistic and the interval are made of: the difference, or its regularised form
     null: NullDistribution
+    margin: float = 0.0
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval for the difference of the squared discrepancies, with the test's calibration."""
@@ -94,10 +96,9 @@ class DifferenceResult(TestResult):
             return (0.0, 0.0)
         if not self.standard_error > 0:
             return (-math.inf, math.inf)
-        centre = self.statistic * self.standard_error  # the difference, or its regularised form
         return (
-            centre - self.standard_error * self.null.upper_quantile(tail),
-            centre - self.standard_error * self.null.lower_quantile(tail),
+            self.estimate - self.standard_error * self.null.upper_quantile(tail),
+            self.estimate - self.standard_error * self.null.lower_quantile(tail),
         )
 
 
@@ -111,6 +112,10 @@ class ComparisonResult(DifferenceResult):
         T = sqrt(n) U / sqrt(v), its p-value, and the decision at level ``alpha``.
     difference, standard_error
         U(P) - U(Q), positive when Q fits better, and sqrt(v/n).
+    margin
+        The difference that the null hypothesis allows; ``statistic`` is the distance from it.
+    variance
+        The estimator that was used; "regularised" also where ``variance="auto"`` has chosen it.
     ksd_p, ksd_q, ksd_p_error, ksd_q_error
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
@@ -135,6 +140,7 @@ class ComparisonResult(DifferenceResult):
     ksd_q_error: float
     alternative: str
     variance: str
+    correction: str
     operator: str
     contributions: np.ndarray
     zeta: Components
@@ -186,7 +192,8 @@ class ComparisonResult(DifferenceResult):
         two_sided, zeta = self.alternative == "two-sided", self.zeta
         if zeta.zeta_1 <= 0:  # where the unbiased estimate is not positive, what the test's own variance says
             zeta = zeta._replace(zeta_1=self.n * self.standard_error**2 / 4)
-        return abs(difference) if two_sided else difference, zeta, float(-ndtri(self.alpha / 2 if two_sided else self.alpha))
+        beyond = (abs(difference) if two_sided else difference) - self.margin
+        return beyond, zeta, float(-ndtri(self.alpha / 2 if two_sided else self.alpha))
 
     def plot(self, ax=None):
         """A forest plot of both discrepancies and their difference (matplotlib axes)."""
@@ -236,9 +243,10 @@ class ComparisonResult(DifferenceResult):
             return "P and Q are indistinguishable on this data: their scores agree to rounding."
         if self.reject:
             better, worse = ("Q", "P") if self.statistic > 0 else ("P", "Q")
-            return f"{better} fits better than {worse} ({p})."
-        if self.alternative == "greater" and self.difference <= 0:
-            return f"No evidence that Q fits better than P ({p}): the estimated difference is not positive."
+            return f"{better} fits better than {worse}{self._by_margin} ({p})."
+        if self.alternative == "greater" and self.difference <= self.margin:
+            found = f"at most {number(self.margin)}" if self.margin else "not positive"
+            return f"No evidence that Q fits better than P{self._by_margin} ({p}): the estimated difference is {found}."
         size = self.required_n(0.8)
         if not self.n < size < math.inf:
             return f"Undecided ({p})."
@@ -248,10 +256,16 @@ class ComparisonResult(DifferenceResult):
         )
 
     @property
+    def _by_margin(self) -> str:
+        return f" by more than {number(self.margin)}" if self.margin else ""
+
+    @property
     def question(self) -> str:
         if self.alternative == "two-sided":
-            return "H0: P and Q fit equally well;  H1: one fits better"
-        return "H0: P fits at least as well as Q;  H1: Q fits better"
+            equal = f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
+            return f"H0: P and Q {equal};  H1: one fits better{self._by_margin}"
+        null = f"KSD(P)^2 - KSD(Q)^2 <= {number(self.margin)}" if self.margin else "P fits at least as well as Q"
+        return f"H0: {null};  H1: Q fits better{self._by_margin}"
 
     @property
     def summary(self) -> Table:
@@ -377,36 +391,3 @@ class GoodnessOfFitResult(TestResult):
             self.sentence,
         ]
         return "\n".join(lines)
-
-
-KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        ComparisonResult,
-        MMDResult,
-        GoodnessOfFitResult,
-        Edgeworth,
-        Bootstrap,
-        Conservative,
-        Components,
-        Diagnostics,
-        Words,
-    )
-}
-
-
-def load_result(path: str | Path):
-    """Read a result written by ``to_json``."""
-    try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: expected a result written by to_json; it is not JSON ({error}). Check the file.") from error
-    if not isinstance(record, dict) or "result" not in record or record.get("schema") != SCHEMA:
-        raise ValueError(f"{path}: expected a result of schema {SCHEMA} written by to_json; got something else. Check the file.")
-    try:
-        result = decode(record["result"], KINDS)
-        if not isinstance(result, TestResult):
-            raise TypeError("no result inside")
-        return replace(result, settings=dict(record["settings"]), versions=dict(record["versions"]))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: the result is damaged or from another version ({error}). Run the test again.") from error
