@@ -32,7 +32,7 @@ def common_vocabulary(models: list[Any]) -> Vocabulary:
     vocabularies = [getattr(model, "vocabulary", None) for model in models]
     given = [one for one in vocabularies if one is not None]
     if not given:
-        raise ValueError("the documents hold words, but neither model has a vocabulary. Give word ids, or models with their words.")
+        raise ValueError("the documents hold words, but no model has a vocabulary. Give word ids, or models with their words.")
     if any(one != given[0] for one in given[1:]):
         raise ValueError("the models' vocabularies differ. Train both with one dictionary, or give documents of word ids.")
     return given[0]

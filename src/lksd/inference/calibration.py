@@ -19,6 +19,7 @@ from .resampling import Pairs
 from .ustatistic import jackknife_variance, u_statistic
 
 REPLICATES = 1_999
+MANY_MODELS, FEWER_REPLICATES = 10, 999  # of models, the resamples of whose Gram matrices take time
 BOOTSTRAP_LIMIT = 1_000  # observations up to which calibration="auto" bootstraps
 SMALLEST_ALPHA = 0.0005  # below which a bootstrap would need more than 20,000 replicates
 EDGEWORTH_ROWS = 2_000  # observations from which the expansion's second moment is taken
@@ -153,19 +154,17 @@ class Conservative(NullDistribution):
         return f"largest p of {', '.join(str(one) for one in self.corrected)} and normal"
 
 
-def replicate_count(alpha: float) -> int:
+def replicate_count(alpha: float, models: int = 2) -> int:
     """Enough replicates for the tail beyond alpha to hold at least ten of them."""
     if alpha < SMALLEST_ALPHA:
         raise ValueError(
             f"alpha: expected at least {SMALLEST_ALPHA} with a bootstrap, whose p-values are multiples of 1/(B + 1); got {alpha}. "
             "Use calibration='edgeworth' or 'normal'."
         )
-    return max(REPLICATES, int(np.ceil(10 / alpha)) - 1)
+    return max(REPLICATES if models <= MANY_MODELS else FEWER_REPLICATES, int(np.ceil(10 / alpha)) - 1)
 
 
-def expansions(
-    rows: Float[np.ndarray, "A n"], subset: Int[np.ndarray, " m"], quadratic: Float[np.ndarray, " A"]
-) -> Edgeworth:
+def expansions(rows: Float[np.ndarray, "A n"], subset: Int[np.ndarray, " m"], quadratic: Float[np.ndarray, " A"]) -> Edgeworth:
     """The expansion of each difference from its row sums and g'Hg without its diagonal, g the projections on ``subset``.
 
     A = E g^3 / s^3 and B = E g_1 q(1,2) g_2 / s^3 with q the degenerate part of H.
@@ -190,9 +189,7 @@ def projections(rows: Float[np.ndarray, "A n"]) -> Float[np.ndarray, "A n"]:
     return rows / (rows.shape[1] - 1) - u_statistic(rows)[:, None]
 
 
-def quadratic_forms(
-    products: Float[np.ndarray, "C m C"], g: Float[np.ndarray, "C m"], pairs: Pairs
-) -> Float[np.ndarray, " A"]:
+def quadratic_forms(products: Float[np.ndarray, "C m C"], g: Float[np.ndarray, "C m"], pairs: Pairs) -> Float[np.ndarray, " A"]:
     """g'Hg of every difference, from the products H g of all models' H with all models' g."""
     forms = np.zeros(3 * (len(g) + 1,))  # g_k' H_c g_l
     forms[:-1, :-1, :-1] = np.einsum("kn,cnl->ckl", g, products)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from .._progress import progress_wanted
 from .._validation import check_choice
 from ..scores import ScoreEstimate
+from .beside_mmd import check_samples, mmd_test
 from .comparison import decide
 from .contrasts import Options, studentise
 from .deciding import deciding_words
@@ -40,6 +41,7 @@ def compare(
     variance: str = "auto",
     calibration: str = "auto",
     correction: str = "max-t",
+    also_mmd: bool = False,
     sampler=None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -71,6 +73,8 @@ def compare(
         integers IMQ on the bag of words where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
         Default for integers: "difference" and "barker" together, with the defaults of ``discrete_operators``.
+    also_mmd : bool
+        Also run the relative MMD on 2,000 samples (n, if that is more) from each model, and correct for both: ``result.mmd``.
     holdout : (m, D) array, optional
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
@@ -93,6 +97,8 @@ def compare(
     paper = preset is not None
     check_roles({"p": p, "q": q})
     check_enough(x)
+    if also_mmd:
+        check_samples({"p": p, "q": q}, margin)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     if paper:
         check_choice("preset", preset, ["paper"])
@@ -108,12 +114,14 @@ def compare(
         family = hypotheses(
             prepared.x, prepared.scores, ("scores of P", "scores of Q"), prepared.kernel, prepared.operators, prepared.mask
         )
-        result, shown = decide(studentise(family, wanted, sensitive=True), wanted)
+        tests = studentise(family, wanted, sensitive=True)
+        result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
     notes = [f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes]
-    chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "preset": preset}
+    chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
+    chosen |= {"preset": preset}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes), settings=settings)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import ustatistic
+from .beside_mmd import MMDTest, with_mmd
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution
 from .contrasts import Contrasts, Options, family_of, studentise
 from .hypotheses import hypotheses
@@ -26,8 +27,8 @@ KEPT = {
     ),
 }
 STEADIED = (
-    "the models are nearly identical to this kernel and operator, and the normal approximation of U is in doubt: "
-    "the regularised statistic is used."
+    "U is nearly degenerate, since the models are too alike or too close to the data for this kernel and sample, and its normal "
+    "approximation is in doubt: the regularised statistic is used."
 )
 
 
@@ -91,17 +92,30 @@ def compare_scores(
     return replace(result, settings=as_settings({"kernel": kernel, "operator": operator} | options._asdict()))
 
 
-def decide(tests: list[Contrasts], options: Options) -> tuple[ComparisonResult, Contrasts]:
+def decide(tests: list[Contrasts], options: Options, mmd: MMDTest | None = None) -> tuple[ComparisonResult, Contrasts]:
     """The result, and the test that it tells of: the most significant of several."""
-    if len(tests) == 1:
+    if len(tests) == 1 and mmd is None:
         return judge(tests[0], options), tests[0]
     live, pvalues = np.array([test.live[0] for test in tests]), np.ones(len(tests))
-    if live.any():
-        pvalues[live] = adjusted_pvalues(family_of(tests, options, options.two_sided), options)
+    counted = mmd is not None and mmd.live
+    if live.any() or counted:
+        family = family_of(tests, options, options.two_sided)
+        found = adjusted_pvalues(with_mmd(family, tests, mmd, options) if mmd is not None and counted else family, options)
+        pvalues[live] = found[: live.sum()]
     results = [record(test, options, float(p), bool(p <= options.alpha)) for test, p in zip(tests, pvalues, strict=True)]
     best = most_significant(results, options.two_sided)
-    note = f"the most significant of {len(results)} hypotheses is shown; p-values are adjusted ({NAMES[options.correction]}), intervals are not."
-    return replace(results[best], tests=tuple(results), notes=(*results[best].notes, note)), tests[best]
+    result, called = results[best], NAMES[options.correction]
+    if mmd is not None:
+        p = float(found[-1]) if counted else 1.0
+        result = replace(result, mmd=replace(mmd.result, pvalue=p, reject=bool(counted and p <= options.alpha)))
+    if len(results) == 1:
+        note = f"p-values are adjusted for testing the KSD and the MMD ({called}), intervals are not."
+        return replace(result, notes=(*result.notes, note)), tests[best]
+    beside = "" if mmd is None else ", beside the MMD"
+    note = (
+        f"the most significant of {len(results)} hypotheses is shown{beside}; p-values are adjusted ({called}), intervals are not."
+    )
+    return replace(result, tests=tuple(results), notes=(*result.notes, note)), tests[best]
 
 
 def most_significant(results: list[Any], two_sided: bool) -> int:
@@ -123,10 +137,9 @@ def judge(test: Contrasts, options: Options) -> ComparisonResult:
     reject = estimate - margin > error * null.upper_quantile(options.alpha)
     if options.two_sided:
         pvalue = min(1.0, 2 * min(pvalue, null.lower((estimate + margin) / error)))
-        reject = (
-            estimate - margin > error * null.upper_quantile(options.alpha / 2)
-            or estimate + margin < error * null.lower_quantile(options.alpha / 2)
-        )
+        reject = estimate - margin > error * null.upper_quantile(
+            options.alpha / 2
+        ) or estimate + margin < error * null.lower_quantile(options.alpha / 2)
     return record(test, options, pvalue, bool(reject))
 
 

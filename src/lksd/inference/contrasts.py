@@ -29,7 +29,7 @@ CALIBRATIONS = ("auto", "bootstrap", "edgeworth", "normal")
 ALTERNATIVES = ("greater", "two-sided")
 ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
 MATRIX_CELLS = 2**27  # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
-DEGENERATE = 0.2  # share of the projections in the variance of U below which the normal approximation is in doubt
+DEGENERATE = 0.1  # share of the projections in the variance of U below which the normal approximation is in doubt
 
 
 class Options(NamedTuple):
@@ -57,9 +57,7 @@ class Options(NamedTuple):
             replicate_count(check_probability("alpha", self.alpha))
         if check_number("margin", self.margin) < 0:
             raise ValueError(f"margin: expected a number of at least 0; got {self.margin}. It is a difference too small to matter.")
-        return self._replace(
-            alpha=check_probability("alpha", self.alpha), margin=float(self.margin), seed=check_seed(self.seed)
-        )
+        return self._replace(alpha=check_probability("alpha", self.alpha), margin=float(self.margin), seed=check_seed(self.seed))
 
     @property
     def two_sided(self) -> bool:
@@ -103,7 +101,7 @@ def studentise(family: list[Hypothesis], options: Options, sensitive: bool = Fal
     """Every hypothesis, on the same resamples."""
     n, models = len(family[0].x), len(family[0].scores)
     chosen = choose_calibration(options, n, models)
-    weights = multinomial_weights(n, replicate_count(options.alpha), options.seed) if chosen == "bootstrap" else None
+    weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
     return [contrasts_of(hypothesis, options, chosen, weights, sensitive) for hypothesis in family]
 
 

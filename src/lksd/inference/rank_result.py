@@ -90,11 +90,15 @@ class RankResult(TestResult):
         best, others = self.names[0], self.confidence_set
         if len(others) == len(self.names):
             more = f"{len(self.better)} differences are significant" if self.reject else "no difference is significant"
-            return f"{best} comes out best, but no model is shown to be worse than another{by} ({pvalue_text(self.pvalue)}): {more}."
+            return (
+                f"{best} comes out best, but no model is shown to be worse than another{by} ({pvalue_text(self.pvalue)}): {more}."
+            )
         if others == (best,):
             return f"{best} fits best{by} (level {self.alpha:g})."
         among = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
-        return f"{best} comes out best; {len(others)} of {len(self.names)} models are not shown to be worse than another{by}: {among}."
+        return (
+            f"{best} comes out best; {len(others)} of {len(self.names)} models are not shown to be worse than another{by}: {among}."
+        )
 
     @property
     def question(self) -> str:
@@ -105,7 +109,7 @@ class RankResult(TestResult):
     def summary(self) -> Table:
         header = ["rank", "model", "squared KSD", "std. error", "to best", "std. error", "adjusted p", "selective p", "in set"]
         kept = set(self.confidence_set)
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for i, name in enumerate(self.names):
             to_best = (number(self.differences[i, 0]), number(self.standard_errors[i, 0])) if i else ("", "")
             selective = f"{self.selective_pvalues[i]:.4f}" if i else ""

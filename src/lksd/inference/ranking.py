@@ -139,7 +139,7 @@ def ranked(
         ksd_errors=read_only(np.sqrt(ustatistic.jackknife_variance(test.sums.model_rows) / n)[order]),
         differences=matrix(test.difference, -test.difference, 0.0),
         standard_errors=matrix(test.error, test.error, 0.0),
-        pvalues=matrix(*pvalues, 1.0),
+        pvalues=matrix(pvalues[0], pvalues[1], 1.0),
         lower=matrix(lower, -upper, 0.0),
         selective_pvalues=read_only(selective[order]),
         margin=options.margin,
@@ -163,9 +163,7 @@ def simultaneous_ends(test: Contrasts, adjusted: Adjusted, hypotheses: int, opti
         above, below = null.quantile(z), -null.quantile(-z)
         if options.guarded:
             above, below = np.maximum(above, z), np.maximum(below, z)
-    above, below = (
-        np.where(test.regularised, z, np.maximum(side, resampled)) for side in (above, below)
-    )
+    above, below = (np.where(test.regularised, z, np.maximum(side, resampled)) for side in (above, below))
     width = np.where(test.error >= 0, test.error, np.inf)
     unknown = ~test.live & ~test.alike
     lower = np.where(unknown, -np.inf, test.estimate - np.where(test.live, width * above, 0.0))
@@ -192,6 +190,6 @@ def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[
         notes.append(f"the difference has no usable variance, so it is not judged: {listed(kept)}.")
     if options.variance == "auto" and (steadied := test.regularised & test.live).any():
         notes.append(
-            f"nearly identical, so that the normal approximation is in doubt and the regularised statistic is used: {listed(steadied)}."
+            f"U is nearly degenerate, so that its normal approximation is in doubt and the regularised statistic is used: {listed(steadied)}."
         )
     return notes

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._float64 import float64
 from ..stein import GramSums
 
 CELLS = 2**24  # numbers of the resamples that are held at once
@@ -47,32 +50,43 @@ def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"], pa
     """T* of each difference and resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
     n, models = len(weights), len(sums.diagonal)
     centre = (sums.rows.sum(1) + sums.diagonal.sum(1)) / n**2
+    beside = None if sums.matrix is None else np.moveaxis(sums.matrix, 0, 1).reshape(n, -1)  # all models' H, side by side
     size = max(1, CELLS // (n * models))
-    return np.concatenate([
-        replicates_of(slots_of(sums, weights, start, size), weights[:, start : start + size], centre, pairs)
-        for start in range(0, weights.shape[1], size)
-    ], 1)
+    found = []
+    for start in range(0, weights.shape[1], size):
+        w = weights[:, start : start + size].T  # (b, n)
+        if beside is None:
+            products = np.moveaxis(sums.products[:, :, start : start + size], 2, 0)
+        else:
+            products = (w @ beside).reshape(len(w), models, n) + sums.diagonal * w[:, None]
+        found.append(replicates_of(products - sums.diagonal, w, centre, pairs))
+    return np.concatenate(found).T
 
 
-def slots_of(sums: GramSums, weights: np.ndarray, start: int, size: int) -> np.ndarray:
-    """The row sum of a slot that holds observation i, in some of the resamples: (C, n, b)."""
-    if sums.matrix is None:
-        return sums.products[:, :, start : start + size] - sums.diagonal[:, :, None]
-    w = weights[:, start : start + size]
-    return sums.matrix @ w + sums.diagonal[:, :, None] * (w - 1)
-
-
-def replicates_of(slots: np.ndarray, weights: np.ndarray, centre: np.ndarray, pairs: Pairs) -> np.ndarray:
-    n = len(weights)
-    mean = np.einsum("cnb,nb->cb", slots, weights) / n
-    spread = slots - mean[:, None]
-    if len(slots) == 1:  # two models: no products between differences
-        moments = np.einsum("nb,nb->b", spread[0] ** 2, weights)[:, None, None]
-    else:
-        spread = np.ascontiguousarray(np.moveaxis(spread, 2, 0))  # (b, C, n)
-        moments = (spread * weights.T[:, None]) @ np.swapaxes(spread, 1, 2)
-    variance = 4 * pairs.squared(moments).T / ((n - 1) * (n - 2) ** 2)
-    deviation = pairs.of(mean / (n - 1) - centre[:, None])
+def replicates_of(slots: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n"], centre, pairs: Pairs) -> np.ndarray:
+    """T* (b, A) from the row sums of the slots that hold each observation."""
+    n = w.shape[1]
+    mean = np.einsum("bcn,bn->bc", slots, w)[:, :, None] / n
+    moments = second_moments(slots - mean, w)
+    variance = 4 * pairs.squared(moments) / ((n - 1) * (n - 2) ** 2)
+    deviation = pairs.of((mean[:, :, 0] / (n - 1) - centre).T).T
     with np.errstate(divide="ignore", invalid="ignore"):
         t = deviation / np.sqrt(variance / n)
     return np.where(variance > 0, t, np.nan)
+
+
+def second_moments(spread: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n"]) -> Float[np.ndarray, "b C C"]:
+    """sum_i w_i s_i s_i' for each resample: many small products, for which BLAS threads would mostly wait for each other."""
+    if spread.shape[1] == 1:
+        return np.einsum("bcn,bn->bc", spread**2, w)[:, :, None]
+    return np.asarray(_second_moments(spread, w))
+
+
+@float64
+def _second_moments(spread, w):
+    return _einsum(jnp.asarray(spread), jnp.asarray(w))
+
+
+@jax.jit
+def _einsum(spread, w):
+    return jnp.einsum("bcn,bn,bdn->bcd", spread, w, spread)

@@ -126,6 +126,10 @@ class ComparisonResult(DifferenceResult):
         The order of the values in a cyclic operator; None is their own.
     tests : tuple of ComparisonResult
         One entry for each kernel and operator where several were tested; p-values are adjusted.
+    rejected : tuple of str
+        The null hypotheses that are rejected, where several were tested.
+    mmd : MMDResult or None
+        The relative MMD with ``also_mmd=True``; its p-value is adjusted too.
     indistinguishable : bool
         Whether the models' scores agree to rounding on this data.
     diagnostics : Diagnostics or None
@@ -150,6 +154,13 @@ class ComparisonResult(DifferenceResult):
     indistinguishable: bool = False
     words: Words | None = None
     order: np.ndarray | None = None
+    mmd: MMDResult | None = None
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """The null hypotheses that are rejected, by discrepancy, operator and kernel."""
+        found = [f"KSD, {one.operator}, {one.kernel}" for one in self.tests or (self,) if one.reject]
+        return (*found, f"MMD, {self.mmd.kernel}") if self.mmd is not None and self.mmd.reject else tuple(found)
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
         """The observations that decide, with their contributions, the largest first."""
@@ -238,6 +249,12 @@ class ComparisonResult(DifferenceResult):
     @property
     def sentence(self) -> str:
         """The verdict in words."""
+        if self.mmd is None:
+            return self._verdict
+        return f"By the KSD: {self._verdict} By the MMD: {self.mmd.sentence}"
+
+    @property
+    def _verdict(self) -> str:
         p = pvalue_text(self.pvalue)
         if self.indistinguishable:
             return "P and Q are indistinguishable on this data: their scores agree to rounding."
@@ -280,7 +297,8 @@ class ComparisonResult(DifferenceResult):
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
-        rows = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests]
+        tested = [(t, t.operator) for t in self.tests or (self,)] + ([(self.mmd, "MMD")] if self.mmd is not None else [])
+        rows = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", name, t.kernel) for t, name in tested]
         return Table(("T", "adjusted p", "rejected", "operator", "kernel"), rows, left=(3, 4))
 
     def __str__(self) -> str:
@@ -296,7 +314,7 @@ class ComparisonResult(DifferenceResult):
         ]
         if self.diagnostics is not None:
             lines += [visible(line) for line in str(self.diagnostics).splitlines()]
-        if self.tests:
+        if self.tests or self.mmd is not None:
             lines += ["", *self.hypotheses.lines()]
         if self.words is not None:
             rows = [
@@ -321,7 +339,12 @@ class MMDResult(DifferenceResult):
     @property
     def sentence(self) -> str:
         p = pvalue_text(self.pvalue)
-        return f"Q fits better than P ({p})." if self.reject else f"No evidence that Q fits better than P ({p})."
+        better, worse = ("Q", "P") if self.statistic > 0 or not self.reject else ("P", "Q")
+        return (
+            f"{better} fits better than {worse} ({p})."
+            if self.reject
+            else f"No evidence that {better} fits better than {worse} ({p})."
+        )
 
     @property
     def question(self) -> str:

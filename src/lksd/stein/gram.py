@@ -103,7 +103,7 @@ def alone(sums: GramSums) -> GramSums:
 
 def _sums_of_tiles(operator, kernel, x, scores, contrasts, weights, tile: int | None, whole: bool) -> GramSums:
     n, (count, models) = len(x), contrasts.shape
-    rows = tile_rows(operator, kernel, *x.shape, models) if tile is None else min(tile, n)
+    rows = tile_rows(operator, kernel, n, x.shape[1], models) if tile is None else min(tile, n)
     blocks = -(-n // rows)
     length = blocks * rows
 
@@ -116,9 +116,7 @@ def _sums_of_tiles(operator, kernel, x, scores, contrasts, weights, tile: int | 
     data = (padded(x, 0), padded(scores, 1), padded(weights, 0))
     arrays, static = eqx.partition(on_device((operator, kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(contrasts), data, jnp.asarray(n))
-    sums = _Sums(
-        jnp.zeros((models + count, length)), jnp.zeros((count, count)), jnp.zeros((count, length, weights.shape[1]))
-    )
+    sums = _Sums(jnp.zeros((models + count, length)), jnp.zeros((count, count)), jnp.zeros((count, length, weights.shape[1])))
     matrix = np.empty((count, length, length)) if whole else None
     with named_errors(kernel, x.shape[1]), track("kernel", blocks * (blocks + 1) // 2) as advance:
         for i in range(blocks):
@@ -198,9 +196,7 @@ def _sums_of_bags(
     own = contrasts @ diagonal
     total = bags.Slopes(*(np.concatenate(part, 1) for part in zip(*slopes, strict=True)))
     found = bags.sensitivity(operator, x, scores, total, tokens) if sensitive else None
-    return GramSums(
-        sums[:models], diagonal, sums[models:], squares, own, products + own[:, :, None] * weights, found, matrix
-    )
+    return GramSums(sums[:models], diagonal, sums[models:], squares, own, products + own[:, :, None] * weights, found, matrix)
 
 
 @partial(jax.jit, static_argnames=("static", "rows"), donate_argnames="sums")
