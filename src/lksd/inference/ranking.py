@@ -67,7 +67,8 @@ def check_names(role: str, models) -> dict[str, Any]:
         isinstance(models, (list, tuple)) and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in models)
     ):
         raise TypeError(
-            f"{role}: expected a dict of models by their names, or a list of (name, model); got {type(models).__name__}. Name the models."
+            f"{role}: expected a dict of models by their names, or a list of (name, model); got {type(models).__name__}. "
+            "Name the models."
         )
     entries = list(models.items() if isinstance(models, Mapping) else models)
     for name, _ in entries:
@@ -190,6 +191,7 @@ def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[
         notes.append(f"the difference has no usable variance, so it is not judged: {listed(kept)}.")
     if options.variance == "auto" and (steadied := test.regularised & test.live).any():
         notes.append(
-            f"U is nearly degenerate, so that its normal approximation is in doubt and the regularised statistic is used: {listed(steadied)}."
+            "U is nearly degenerate, so that its normal approximation is in doubt and the regularised statistic is used: "
+            f"{listed(steadied)}."
         )
     return notes
