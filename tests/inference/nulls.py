@@ -193,7 +193,9 @@ def discrete_laws() -> list[tuple]:
     counts = np.arange(11)[:, None].astype(np.int32)
     found = []
     for operator in (Difference(11), Barker(11), Gibbs(11)):
-        law = tied_models(binomial(2, 2), binomial(2.5, 2), lambda t: binomial(2 * t, 2 * t), (1.05, 12.0), operator, Hamming(), counts)
+        law = tied_models(
+            binomial(2, 2), binomial(2.5, 2), lambda t: binomial(2 * t, 2 * t), (1.05, 12.0), operator, Hamming(), counts
+        )
         found.append(("beta-binomial", "asymmetric", law, Hamming(), operator))
     sequences = np.array(list(product(range(2), repeat=6)), dtype=np.int32)
     for operator in (Difference(2), Barker(2, witness="shared")):

@@ -97,7 +97,6 @@ def with_mmd(family: Family, tests: list[Contrasts], mmd: MMDTest, options: Opti
         scores=added(family.scores, t),
         factors=factors_with(family.factors, sides, correlations(tests, mmd)),
         replicates=replicates,
-        resampled=np.abs(np.asarray(added(family.resampled.astype(float), np.ones(1)))).astype(bool),
     )
 
 

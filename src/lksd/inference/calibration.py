@@ -154,6 +154,30 @@ class Conservative(NullDistribution):
         return f"largest p of {', '.join(str(one) for one in self.corrected)} and normal"
 
 
+@dataclass(frozen=True)
+class Steadied(NullDistribution):
+    """Of the regularised T, where U's own T = (regularised T - offset) / ratio must be as far out by its own distribution."""
+
+    null: NullDistribution
+    ratio: float  # of U's standard error to that of the regularised form
+    offset: float  # of the regularised form from U, in the former's standard errors
+
+    def upper(self, t: float) -> float:
+        return max(float(ndtr(-t)), self.null.upper((t - self.offset) / self.ratio))
+
+    def lower(self, t: float) -> float:
+        return max(float(ndtr(t)), self.null.lower((t - self.offset) / self.ratio))
+
+    def upper_quantile(self, probability: float) -> float:
+        return max(float(-ndtri(probability)), self.ratio * self.null.upper_quantile(probability) + self.offset)
+
+    def lower_quantile(self, probability: float) -> float:
+        return min(float(ndtri(probability)), self.ratio * self.null.lower_quantile(probability) + self.offset)
+
+    def __str__(self) -> str:
+        return f"larger p of normal and, for U itself, {self.null}"
+
+
 def replicate_count(alpha: float, models: int = 2) -> int:
     """Enough replicates for the tail beyond alpha to hold at least ten of them."""
     if alpha < SMALLEST_ALPHA:

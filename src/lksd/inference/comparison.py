@@ -10,7 +10,7 @@ import numpy as np
 
 from . import ustatistic
 from .beside_mmd import MMDTest, with_mmd
-from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution
+from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .contrasts import Contrasts, Options, family_of, studentise
 from .hypotheses import hypotheses
 from .multiplicity import Family, adjust
@@ -28,7 +28,7 @@ KEPT = {
 }
 STEADIED = (
     "U is nearly degenerate, since the models are too alike or too close to the data for this kernel and sample, and its normal "
-    "approximation is in doubt: the regularised statistic is used."
+    "approximation is in doubt: the regularised statistic is used, with a p-value that is never below that of U itself."
 )
 
 
@@ -145,7 +145,7 @@ def judge(test: Contrasts, options: Options) -> ComparisonResult:
 
 def null_of(test: Contrasts, options: Options) -> NullDistribution:
     """The distribution of T under a true difference of zero."""
-    if not test.live[0] or test.regularised[0]:
+    if not test.live[0]:
         return Edgeworth()
     corrected: list[NullDistribution] = []
     if test.replicates is not None:
@@ -154,7 +154,11 @@ def null_of(test: Contrasts, options: Options) -> NullDistribution:
         corrected.append(Edgeworth(float(test.expansion.a[0]), float(test.expansion.c[0])))
     if not corrected:
         return Edgeworth()
-    return Conservative(tuple(corrected)) if options.guarded else corrected[0]
+    null = Conservative(tuple(corrected)) if options.guarded else corrected[0]
+    if not test.regularised[0]:
+        return null
+    (plain,), (error,) = test.plain
+    return Steadied(null, float(error / test.error[0]), float((test.estimate[0] - plain) / test.error[0]))
 
 
 def record(test: Contrasts, options: Options, pvalue: float, reject: bool) -> ComparisonResult:

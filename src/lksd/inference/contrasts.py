@@ -80,17 +80,17 @@ class Contrasts(NamedTuple):
     difference: np.ndarray  # (A,), U
     estimate: np.ndarray  # (A,), U or its regularised form
     error: np.ndarray  # (A,), 0 where the difference varies at rounding level, NaN where the variance estimate is negative
+    plain: tuple[np.ndarray, np.ndarray]  # both without regularisation that was not asked for: what replicates are replicates of
     alike: np.ndarray  # (A,), whether the scores agree to rounding
     regularised: np.ndarray  # (A,)
     expansion: Edgeworth | None  # a and c of each difference, where they are wanted
     replicates: np.ndarray | None  # (A, B), of T under a difference of zero
-    order: np.ndarray  # the members of disjoint pairs of observations, those of a pair together
-    at_pairs: np.ndarray | None  # (C, n/2), H at these pairs
+    influences: np.ndarray  # (C, k), what each observation, or pair of them, adds to the models' estimates
 
     @property
     def live(self) -> np.ndarray:
         """Where there is a T to judge."""
-        return self.error > 0
+        return (self.error > 0) & (self.plain[1] > 0)
 
     def statistics(self, margin: float) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -132,20 +132,23 @@ def contrasts_of(
     regularised = np.full(len(alike), options.variance == "regularised")
     if options.variance == "auto":
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE)
-    estimate, variance, at_pairs = difference, np.zeros(len(alike)), None
     if options.variance == "ustat":
         variance = ustatistic.ustat_variance(rows, squares)
     elif options.variance == "vstat":
         variance = ustatistic.vstat_variance(rows, pairs.of(sums.diagonal))
     else:
         variance = ustatistic.jackknife_variance(rows)
+    scale = np.abs(sums.model_diagonal).mean(1)
+    rounding = ROUNDING * (scale[pairs.first] + scale[pairs.second]) / 2
+    estimate, error = difference, error_of(variance, n, np.where(alike, np.inf, rounding))
+    plain, influences = (estimate, error), 2 * ustatistic.centred(sums.rows) / (n - 2)
     if regularised.any():
         at_pairs = values_at(hypothesis, order)
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
-        estimate, variance = np.where(regularised, (other.estimate, other.variance), (estimate, variance))
-    scale = np.abs(sums.model_diagonal).mean(1)
-    rounding = np.sqrt(np.abs(variance)) <= ROUNDING * (scale[pairs.first] + scale[pairs.second]) / 2
-    error = np.sqrt(np.where(variance < 0, math.nan, variance) / n)
+        estimate = np.where(regularised, other.estimate, estimate)
+        error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
+        if options.variance == "regularised":
+            plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
     return Contrasts(
         hypothesis=hypothesis,
         sums=sums,
@@ -154,14 +157,20 @@ def contrasts_of(
         zeta=zeta,
         difference=difference,
         estimate=np.where(alike, 0.0, estimate),
-        error=np.where(alike | (rounding & (variance >= 0)), 0.0, error),
+        error=error,
+        plain=plain,
         alike=alike,
         regularised=regularised,
         expansion=expansion(hypothesis, sums, rows, pairs, options.seed) if whole or calibration == "edgeworth" else None,
         replicates=None if weights is None else studentised_replicates(sums, weights, pairs),
-        order=order,
-        at_pairs=at_pairs,
+        influences=influences,
     )
+
+
+def error_of(variance: np.ndarray, n: int, rounding: np.ndarray) -> np.ndarray:
+    """sqrt(v / n); 0 where v is that of rounding, NaN where it is negative."""
+    root = np.sqrt(np.where(variance < 0, math.nan, variance))
+    return np.where(root <= rounding, 0.0, root / math.sqrt(n))
 
 
 def against_last(models: int) -> np.ndarray:
@@ -207,60 +216,45 @@ def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: P
 
 
 def family_of(tests: list[Contrasts], options: Options, both: bool) -> Family:
-    """The live differences of all tests, one after another; where ``both`` sides count, then all of them turned round."""
+    """The live differences of all tests, one after another; where ``both`` sides count, then all of them turned round.
+
+    Where the regularised form was chosen for a difference that is nearly degenerate, its T and the plain one must both be
+    large: its normal score is the smaller of the two.
+    """
     live = np.concatenate([test.live for test in tests])
 
     def joined(parts) -> np.ndarray:
         every = np.concatenate(list(parts))[live]
         return np.concatenate([every, -every]) if both else every
 
-    def shifted(values: np.ndarray) -> np.ndarray:
-        return values - options.margin / np.tile(np.concatenate([test.error for test in tests])[live], 1 + both)
+    def studentised(estimates: list[np.ndarray], errors: list[np.ndarray]) -> np.ndarray:
+        error = np.tile(np.concatenate(errors)[live], 1 + both)
+        return (joined(estimates) - options.margin) / error
 
-    statistics = shifted(joined(test.statistics(0.0) for test in tests))
-    regularised = np.concatenate([test.regularised for test in tests])[live]
-    resampled = ~(np.tile(regularised, 1 + both))
+    plain = studentised([test.plain[0] for test in tests], [test.plain[1] for test in tests])
     replicates = None
     if tests[0].replicates is not None:
         replicates = joined(test.replicates for test in tests)
     scores = None
     if replicates is None or options.guarded:
-        scores = normal_scores(statistics, tests, joined, resampled, options)
-    return Family(statistics, scores, joined(factors_of(tests)), replicates, resampled)
-
-
-def normal_scores(statistics, tests: list[Contrasts], joined, corrected: np.ndarray, options: Options) -> np.ndarray:
-    """The normal values as far out as the statistics, by the expansion where there is one; guarded, never farther out than they."""
-    if tests[0].expansion is None:
-        return statistics
-    a, c = (joined(getattr(test.expansion, name) for test in tests) for name in "ac")
-    transformed = np.where(corrected, Edgeworth(a, c).transformed(statistics), statistics)
-    return np.minimum(transformed, statistics) if options.guarded else transformed
+        scores = plain
+        if tests[0].expansion is not None:
+            a, c = (joined(getattr(test.expansion, name) for test in tests) for name in "ac")
+            transformed = Edgeworth(a, c).transformed(plain)
+            scores = np.minimum(transformed, plain) if options.guarded else transformed
+        scores = np.minimum(
+            scores,
+            np.where(
+                np.tile(np.concatenate([test.regularised for test in tests])[live], 1 + both),
+                studentised([test.estimate for test in tests], [test.error for test in tests]),
+                np.inf,
+            ),
+        )
+    return Family(plain, scores, joined(factors_of(tests)), replicates)
 
 
 def factors_of(tests: list[Contrasts]) -> list[np.ndarray]:
     """For every test the rows, of length one, whose inner products are the correlations of all differences of all tests."""
-    in_pairs = any(test.regularised.any() for test in tests)
-    parts = [influences(test, in_pairs) for test in tests]
-    root = root_of(np.concatenate(parts))
-    found, start = [], 0
-    for test, part in zip(tests, parts, strict=True):
-        own = root[start : start + len(part)]
-        start += len(part)
-        plain, steadied = own[: len(test.sums.rows)], own[len(test.sums.rows) :]
-        rows = test.pairs.of(plain)
-        if len(steadied):
-            rows = np.where(test.regularised[:, None], test.pairs.of(steadied), rows)
-        found.append(unit(rows))
-    return found
-
-
-def influences(test: Contrasts, in_pairs: bool) -> np.ndarray:
-    """What each observation, or pair of them, adds to the models' U; where some differences are regularised, then to that form."""
-    rows, n = test.sums.rows, test.sums.rows.shape[1]
-    plain = 2 * ustatistic.centred(rows) / (n - 2)
-    if in_pairs:
-        plain = ustatistic.centred(ustatistic.in_pairs(plain, test.order))
-    if test.at_pairs is None:
-        return plain
-    return np.concatenate([plain, ustatistic.centred(ustatistic.regularised(rows, test.order, test.at_pairs).influence)])
+    root = root_of(np.concatenate([ustatistic.centred(test.influences) for test in tests]))
+    ends = np.cumsum([len(test.influences) for test in tests])
+    return [unit(test.pairs.of(own)) for test, own in zip(tests, np.split(root, ends[:-1]), strict=True)]

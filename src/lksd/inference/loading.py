@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from .calibration import Bootstrap, Conservative, Edgeworth
+from .calibration import Bootstrap, Conservative, Edgeworth, Steadied
 from .details import Diagnostics, Words
 from .rank_result import RankResult
 from .records import decode
@@ -23,6 +23,7 @@ KINDS: dict[str, type] = {
         Edgeworth,
         Bootstrap,
         Conservative,
+        Steadied,
         Components,
         Diagnostics,
         Words,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.special import ndtr
 
 from .calibration import Bootstrap
@@ -20,14 +20,13 @@ class Family(NamedTuple):
     """Hypotheses that are rejected where T is large.
 
     ``scores`` are the standard normal values that lie as far out as the ``statistics`` do, ``factors`` (rows of length one) the
-    root of their correlation. ``replicates`` of the statistics are drawn jointly, and count for those that are ``resampled``.
+    root of their correlation. ``replicates`` of the statistics are drawn jointly.
     """
 
     statistics: Float[np.ndarray, " A"]
     scores: Float[np.ndarray, " A"] | None  # None where the replicates alone decide
     factors: Float[np.ndarray, "A r"]
     replicates: Float[np.ndarray, "A B"] | None
-    resampled: Bool[np.ndarray, " A"]
 
 
 class Adjusted(NamedTuple):
@@ -46,10 +45,9 @@ def adjust(family: Family, correction: str, seed: int) -> Adjusted:
     if family.scores is not None:
         pvalues, score = step_down(family.scores, normal_draws(family.factors, seed))
         pvalues = np.minimum(pvalues, by_count(ndtr(-family.scores), "holm"))  # beyond what draws can resolve
-    chosen = family.resampled
-    if family.replicates is not None and chosen.any():
-        resampled, statistic = step_down(family.statistics[chosen], [family.replicates[chosen]])
-        pvalues[chosen] = np.maximum(pvalues[chosen], resampled)
+    if family.replicates is not None:
+        resampled, statistic = step_down(family.statistics, [family.replicates])
+        pvalues = np.maximum(pvalues, resampled)
     return Adjusted(pvalues, score, statistic)
 
 
@@ -95,8 +93,7 @@ def marginal(family: Family) -> Float[np.ndarray, " A"]:
     pvalues = np.zeros(len(family.statistics)) if family.scores is None else ndtr(-family.scores)
     if family.replicates is not None:
         beyond = ~(family.replicates < family.statistics[:, None])  # NaN counts as beyond
-        own = (beyond.sum(1) + 1) / (family.replicates.shape[1] + 1)
-        pvalues = np.where(family.resampled, np.maximum(pvalues, own), pvalues)
+        pvalues = np.maximum(pvalues, (beyond.sum(1) + 1) / (family.replicates.shape[1] + 1))
     return pvalues
 
 

@@ -164,12 +164,13 @@ def simultaneous_ends(test: Contrasts, adjusted: Adjusted, hypotheses: int, opti
         above, below = null.quantile(z), -null.quantile(-z)
         if options.guarded:
             above, below = np.maximum(above, z), np.maximum(below, z)
-    above, below = (np.where(test.regularised, z, np.maximum(side, resampled)) for side in (above, below))
-    width = np.where(test.error >= 0, test.error, np.inf)
-    unknown = ~test.live & ~test.alike
-    lower = np.where(unknown, -np.inf, test.estimate - np.where(test.live, width * above, 0.0))
-    upper = np.where(unknown, np.inf, test.estimate + np.where(test.live, width * below, 0.0))
-    return lower, upper
+    estimate, error = test.plain
+    lower, upper = estimate - error * np.maximum(above, resampled), estimate + error * np.maximum(below, resampled)
+    steadied = test.regularised  # both forms of the difference must exclude a value
+    lower = np.where(steadied, np.minimum(lower, test.estimate - z * test.error), lower)
+    upper = np.where(steadied, np.maximum(upper, test.estimate + z * test.error), upper)
+    known = [np.where(test.alike, 0.0, unknown) for unknown in (-np.inf, np.inf)]
+    return np.where(test.live, lower, known[0]), np.where(test.live, upper, known[1])
 
 
 def calibration_of(test: Contrasts, options: Options) -> str:

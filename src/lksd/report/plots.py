@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._text import visible
-from ..inference.calibration import Bootstrap, Conservative, NullDistribution
+from ..inference.calibration import Bootstrap, Conservative, NullDistribution, Steadied
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,6 +119,7 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
 
 def null_density(null: NullDistribution) -> tuple[np.ndarray, np.ndarray]:
     """Edges and heights of the null density of T: its replicates where there are any, else its distribution function."""
+    null = null.null if isinstance(null, Steadied) else null
     shown = null.corrected[0] if isinstance(null, Conservative) else null
     if isinstance(shown, Bootstrap):
         replicates = np.array(shown.replicates)
