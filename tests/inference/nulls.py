@@ -81,9 +81,9 @@ def gaussian_problems():
             yield of_scores(f"{far}, noisy scores, D = 5", studies.identical_noisy(5, n, shift), imq(5), "IMQ", n)
         yield of_scores("P = Q = R, noisy scores, D = 1", studies.identical_noisy(1, n, 0.0), imq(1), "IMQ", n)
         yield of_scores("nearly equal, D = 5", nearly_equal(5, n), imq(5), "IMQ", n)
-        for correction in ("max-t", "holm", "bonferroni"):
-            trial = studies.mirror(5, n)
-            yield of_scores("mirror, D = 5", trial, lambda x: eight(5), f"eight, {correction}", n, correction=correction)
+    for correction in ("max-t", "holm", "bonferroni"):
+        trial = studies.mirror(2, 40)
+        yield of_scores("mirror, D = 2", trial, lambda x: eight(2), f"eight, {correction}", 40, correction=correction)
     yield of_scores("P = Q, same scores, D = 5", studies.identical_noisy(5, 50, 0.5, noise=0.0), imq(5), "IMQ", 50)
     yield of_scores("at a margin, D = 5", at_margin(50)[0], imq(5), "IMQ", 50, margin=at_margin(50)[1])
 

@@ -29,7 +29,10 @@ def tied_ranking(number: int) -> lksd.RankResult:
     return lksd.rank_scores(*nulls.tied_scores(number, 50), IMQ(nulls.six_tied()[1]), seed=number)
 
 
-def eight_kernels(number: int, correction: str = "max-t", trial=studies.mirror(2, 40)) -> bool:
+MIRROR = studies.mirror(2, 40)
+
+
+def eight_kernels(number: int, correction: str = "max-t", trial=MIRROR) -> bool:
     x, p, q = trial(np.random.default_rng([number, 8]))
     return lksd.compare_scores(x, p, q, nulls.eight(2), seed=number, correction=correction).reject
 
@@ -113,8 +116,13 @@ def test_degeneracy_is_detected_and_said():
     assert all("U is nearly degenerate" in str(one) for one in regularised)
     assert {one.variance for one in found["apart"]} == {"jackknife"}
     x, p, q = studies.identical_noisy(5, 100, 0.0)(np.random.default_rng(regularised[0].seed))
-    asked = lksd.compare_scores(x, p, q, kernel, seed=regularised[0].seed, variance="regularised")
-    assert (asked.statistic, asked.pvalue) == (regularised[0].statistic, regularised[0].pvalue)
+    one = regularised[0]
+    asked, plain = (lksd.compare_scores(x, p, q, kernel, seed=one.seed, variance=v) for v in ("regularised", "jackknife"))
+    assert one.statistic == asked.statistic
+    assert one.pvalue == pytest.approx(max(asked.pvalue, plain.pvalue))  # never below that of U itself
+    assert one.confidence_interval() == pytest.approx(
+        (min(a.confidence_interval()[0] for a in (asked, plain)), max(a.confidence_interval()[1] for a in (asked, plain)))
+    )
 
 
 @pytest.mark.slow
@@ -130,8 +138,8 @@ def test_the_regularised_statistic_costs_little_power():
 
 
 def test_margin_is_where_the_null_ends():
-    """At a margin that equals the true difference few reject; without it nearly all do."""
+    """At a margin that equals the true difference few reject; without it most do."""
     trial, margin = nulls.at_margin(100)
     kernel = IMQ(oracles.median_scale(5))
     assert studies.above(studies.rejections(trial, kernel, FEW, seed=7, margin=margin), FEW) > SIGNIFICANT
-    assert stats.binomtest(studies.rejections(trial, kernel, FEW, seed=7), FEW, 0.5, alternative="greater").pvalue < 0.01
+    assert stats.binomtest(studies.rejections(trial, kernel, FEW, seed=7), FEW, 0.2, alternative="greater").pvalue < 1e-6
