@@ -25,8 +25,8 @@ import lksd  # noqa: E402
 LEVEL, TRIALS = 0.05, 400
 PAGE = """# Null problems
 
-{count} problems in which the null hypothesis is true, at level {level}, {trials} trials each, made by `make calibration` (lksd {version},
-NumPy {numpy}, {machine}). Asymmetric ties are models that are wrong in different ways and equally far from the data: found by
+{count} problems in which the null hypothesis is true, at level {level}, {trials} trials each, made by `make calibration`
+(lksd {version}, NumPy {numpy}, {machine}). Asymmetric ties are models that are wrong in different ways and equally far from the data: found by
 quadrature for Gaussian data, by enumeration for discrete data. Mirror images tie by symmetry. Everything else is the default of
 `compare`, `compare_scores` or `rank_scores`; a ranking rejects if any of its differences comes out significant.
 

@@ -48,7 +48,7 @@ def adjust(family: Family, correction: str, seed: int) -> Adjusted:
     if family.replicates is not None:
         resampled, statistic = step_down(family.statistics, [family.replicates])
         pvalues = np.maximum(pvalues, resampled)
-    return Adjusted(pvalues, score, statistic)
+    return Adjusted(np.maximum(pvalues, marginal(family)), score, statistic)
 
 
 def step_down(

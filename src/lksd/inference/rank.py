@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._progress import progress_wanted
+from ..scores import ScoreEstimate
 from .contrasts import Options, studentise
 from .diagnosis import chain_quality
 from .hypotheses import hypotheses
@@ -68,7 +69,7 @@ def rank(
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators = common_operators(list(named.values()), operator, paper=False)
     with progress_wanted(progress):
-        scores = {name: as_scores(model, x, operators, options, paper=False) for name, model in named.items()}
+        scores = {name: scores_of(name, model, x, operators, options) for name, model in named.items()}
         prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
@@ -82,3 +83,11 @@ def rank(
         notes=(*result.notes, *notes, *prepared.notes),
         settings=ranking_settings(chosen, wanted) | as_settings(options),
     )
+
+
+def scores_of(name: str, model, x, operators, options) -> ScoreEstimate:
+    """The model's scores; what is wrong is said with its name."""
+    try:
+        return as_scores(model, x, operators, options, paper=False)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
