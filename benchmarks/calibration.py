@@ -26,9 +26,9 @@ LEVEL, TRIALS = 0.05, 400
 PAGE = """# Null problems
 
 {count} problems in which the null hypothesis is true, at level {level}, {trials} trials each, made by `make calibration`
-(lksd {version}, NumPy {numpy}, {machine}). Asymmetric ties are models that are wrong in different ways and equally far from the data: found by
-quadrature for Gaussian data, by enumeration for discrete data. Mirror images tie by symmetry. Everything else is the default of
-`compare`, `compare_scores` or `rank_scores`; a ranking rejects if any of its differences comes out significant.
+(lksd {version}, NumPy {numpy}, {machine}). Asymmetric ties are models that are wrong in different ways and equally far from the
+data: found by quadrature for Gaussian data, by enumeration for discrete data. Mirror images tie by symmetry. Everything else is
+the default of `compare`, `compare_scores` or `rank_scores`; a ranking rejects if any of its differences comes out significant.
 
 The interval is Clopper and Pearson's of 95 %; p is that of an exact binomial test of "the rate is at most {level}". With a
 Bonferroni correction for {count} problems a rate is above its level where p < {threshold:.2g}: **{above} of {count} are**. The
