@@ -1,7 +1,7 @@
 # make demo   set up, compare two models on real data, print the result, write report.html
 # make test   set up, run the tests          make test-slow   the long calibration studies
 # make lint   style, types, import layers    make bench       speed and memory, as ratios
-# make docs   the documentation, in site/
+# make docs   the documentation, in site/    make calibration the table of null problems, docs/null-problems.md
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROCESSES ?= 2
 
-.PHONY: demo test test-slow lint docs bench browser clean
+.PHONY: demo test test-slow lint docs bench calibration browser clean
 
 demo: $(READY)
 	$(BIN)/lksd demo --report report.html
@@ -31,6 +31,9 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+calibration: $(READY)
+	$(BIN)/python benchmarks/calibration.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lksd needs Python 3.11 or newer; set PYTHON=/path/to/it")'

@@ -19,6 +19,7 @@ INNER = [
     "lksd.stein.moves",
     "lksd.inference.calibration",
     "lksd.inference.multiplicity",
+    "lksd.inference.resampling",
     "lksd.inference.ustatistic",
 ]
 install_import_hook(INNER, "beartype.beartype")

@@ -49,7 +49,7 @@ CASES = {
     "alpha 0": (lambda: compare(alpha=0.0), ValueError, "alpha: expected a number strictly between 0 and 1; got 0.0"),
     "alpha 5": (lambda: compare(alpha=5), ValueError, "alpha: .*got 5"),
     "alpha as text": (lambda: compare(alpha="0.05"), ValueError, "alpha: .*got '0.05'"),
-    "unknown variance": (lambda: compare(variance="jack"), ValueError, "variance: expected one of 'jackknife'.*got 'jack'"),
+    "unknown variance": (lambda: compare(variance="jack"), ValueError, "variance: expected one of 'auto', 'jackknife'.*got 'jack'"),
     "unknown calibration": (lambda: compare(calibration="exact"), ValueError, "calibration: expected one of 'auto'"),
     "unknown alternative": (
         lambda: compare(alternative="less"),

@@ -46,6 +46,39 @@ def test_json_is_the_result(lksd_command, tmp_path):
     assert {"lksd", "jax", "numpy", "scipy", "python"} <= set(record["versions"])
 
 
+RANKED = ("rank", "x.npy", "models.py:p", "models.py:q")
+
+
+def test_a_ranking_prints_writes_and_loads(lksd_command, tmp_path):
+    report = tmp_path / "ranking.html"
+    code, out, err = lksd_command(*RANKED, "--name", "wide", "--name", "right", "--report", report)
+    assert (code, err) == (0, "")
+    assert "adjusted p" in out
+    assert "right fits best (level 0.05)." in out
+    assert "right fits best" in report.read_text()
+    code, out, _ = lksd_command(*RANKED, "--json", "--correction", "holm", "--margin", 0.01, "--kernel", "family")
+    (tmp_path / "ranking.json").write_text(out)
+    loaded = lksd.load_result(tmp_path / "ranking.json")
+    assert (code, loaded.correction, loaded.margin, len(loaded.tests)) == (0, "holm", 0.01, 5)
+    assert json.loads(out)["settings"]["models"] == ["models.py:p", "models.py:q"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("models.py:p",), "expected at least two models to rank; got 1"),
+        (("models.py:p", "models.py:p"), "got 'models.py:p' twice"),
+        (("models.py:p", "models.py:q", "--name", "a"), "--name: expected one for each of 2 models; got 1"),
+        (("models.py:p", "models.py:q", "--margin", "-1"), "margin: expected a number of at least 0; got -1.0"),
+        (("models.py:p", "a.npz"), "expected models of the same kind of data"),
+    ],
+)
+def test_bad_rankings(arguments, message, lksd_command):
+    code, out, err = lksd_command("rank", "x.npy", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
 def test_the_same_command_gives_the_same_digits(lksd_command):
     command = ("compare", "x.npy", *PAIR, "--no-exact", "--draws", 40, "--warmup", 20, "--json", "--seed", 3)
     first, second = lksd_command(*command), lksd_command(*command)

@@ -5,8 +5,8 @@ import oracles
 import pytest
 from scipy import stats
 
-from lksd.inference import calibration
-from lksd.inference.multiplicity import largest, normal_replicates
+from lksd.inference import calibration, multiplicity
+from lksd.inference.resampling import all_pairs, multinomial_weights, studentised_replicates
 from lksd.stein import GramSums
 
 N = 12
@@ -20,7 +20,7 @@ def matrix(seed=0):
 
 def sums_of(h, weights):
     off = oracles.off_diagonal(h)
-    return GramSums(off[None].sum(2), np.diag(h)[None], off.sum(1), float(np.sum(off**2)), np.diag(h), h @ weights)
+    return GramSums(off[None].sum(2), np.diag(h)[None], off.sum(1)[None], np.sum(off**2), np.diag(h)[None], (h @ weights)[None])
 
 
 def test_bootstrap_equals_resampling_rows():
@@ -28,7 +28,7 @@ def test_bootstrap_equals_resampling_rows():
     h = matrix()
     draws = np.random.default_rng(1).integers(0, N, size=(20, N))
     weights = np.stack([np.bincount(draw, minlength=N) for draw in draws], 1).astype(float)
-    replicates = calibration.studentised_replicates(sums_of(h, weights), weights)
+    replicates = studentised_replicates(sums_of(h, weights), weights, all_pairs(2))[0]
     for draw, t in zip(draws, replicates, strict=True):
         resampled = h[np.ix_(draw, draw)]
         expected = np.sqrt(N) * (oracles.u_statistic(resampled) - h.mean()) / np.sqrt(oracles.jackknife(resampled))
@@ -36,7 +36,7 @@ def test_bootstrap_equals_resampling_rows():
 
 
 def test_multinomial_weights():
-    weights = calibration.multinomial_weights(7, 3000, seed=0)
+    weights = multinomial_weights(7, 3000, seed=0)
     assert weights.shape == (7, 3000)
     assert (weights.sum(0) == 7).all()
     assert stats.chisquare(weights.sum(1)).pvalue > 1e-4
@@ -51,7 +51,7 @@ def test_edgeworth_equals_its_formula():
     q = h - u - g[:, None] - g
     skewness = np.mean(g**3) / s**3
     curvature = sum(g[i] * q[i, j] * g[j] for i in range(N) for j in range(N) if i != j) / (N * (N - 1)) / s**3
-    fitted = calibration.edgeworth(rows, np.arange(N), float(g @ oracles.off_diagonal(h) @ g))
+    fitted = calibration.expansions(rows[None], np.arange(N), np.array([g @ oracles.off_diagonal(h) @ g]))
     assert fitted.a == pytest.approx((2 * skewness + 3 * curvature) / (6 * np.sqrt(N)), rel=1e-9)
     assert fitted.c == pytest.approx((skewness + 3 * curvature) / (6 * np.sqrt(N)), rel=1e-9)
 
@@ -94,7 +94,8 @@ def test_edgeworth_corrects_a_skewed_u_statistic():
         t = np.sqrt(n) * x.mean() / x.std(ddof=1)
         g = rows / (n - 1) - rows.sum() / (n * (n - 1))
         h = (x[:, None] + x) / 2
-        null = calibration.edgeworth(rows, np.arange(n), float(g @ oracles.off_diagonal(h) @ g))
+        terms = calibration.expansions(rows[None], np.arange(n), np.array([g @ oracles.off_diagonal(h) @ g]))
+        null = calibration.Edgeworth(terms.a[0], terms.c[0])
         corrected += null.lower(t) <= 0.05
         plain += stats.norm.cdf(t) <= 0.05
     assert stats.binomtest(plain, trials, 0.055, alternative="greater").pvalue < 1e-6
@@ -102,13 +103,31 @@ def test_edgeworth_corrects_a_skewed_u_statistic():
 
 
 def test_largest_of_normals():
-    rng = np.random.default_rng(5)
-    rows = rng.normal(size=(3, 400))
-    rows[1] = rows[0]  # perfectly correlated: two of three count once
-    null = largest(normal_replicates(rows, seed=0), two_sided=False)
-    correlation = np.corrcoef(rows[0], rows[2])[0, 1]
+    """Two of three are perfectly correlated and count once; the least significant is judged by itself."""
+    factors = multiplicity.unit(multiplicity.root_of(np.random.default_rng(5).normal(size=(2, 400)))[[0, 0, 1]])
+    statistics = np.array([2.0, 2.0, 1.0])
+    pvalues, largest = multiplicity.step_down(statistics, multiplicity.normal_draws(factors, seed=0))
+    correlation = factors[0] @ factors[2]
     both = stats.multivariate_normal(cov=[[1, correlation], [correlation, 1]])
-    for t in (1.0, 2.0):
-        expected = 1 - both.cdf([t, t])
-        count = round(null.upper(t) * 20_000) - 1
-        assert stats.binomtest(count, 19_999, expected).pvalue > 0.001
+    for found, expected in ((pvalues[0], 1 - both.cdf([2.0, 2.0])), (pvalues[2], stats.norm.sf(1.0))):
+        assert stats.binomtest(round(found * 20_000) - 1, 19_999, expected).pvalue > 0.001
+    assert largest.upper(2.0) == pvalues[0] == pvalues[1]
+
+
+def test_step_down_equals_its_definition():
+    """Each statistic against the largest of those that are not more significant; p-values never fall along the order."""
+    rng = np.random.default_rng(6)
+    replicates, statistics = rng.normal(size=(5, 99)), rng.normal(size=5) + 1
+    pvalues, _ = multiplicity.step_down(statistics, [replicates[:, :40], replicates[:, 40:]])
+    largest = 0.0
+    for k in np.argsort(-statistics):
+        remaining = statistics <= statistics[k]
+        own = (1 + np.sum(replicates[remaining].max(0) >= statistics[k])) / 100
+        largest = max(largest, own)
+        assert pvalues[k] == pytest.approx(largest)
+
+
+def test_holm_and_bonferroni():
+    pvalues = np.array([0.01, 0.04, 0.03, 0.5])
+    np.testing.assert_allclose(multiplicity.by_count(pvalues, "bonferroni"), [0.04, 0.16, 0.12, 1.0])
+    np.testing.assert_allclose(multiplicity.by_count(pvalues, "holm"), [0.04, 0.09, 0.09, 0.5])

@@ -46,10 +46,10 @@ def test_regularised(h):
         2 * (projection[order[2 * j]] + projection[order[2 * j + 1]] - 2 * u) + 2 * eps * (pairs[j] - pairs.mean())
         for j in range(4)
     ]
-    numerator, variance, influence = ustatistic.regularised(rows(h), order, pairs)
-    np.testing.assert_allclose(influence, g)
-    assert numerator == pytest.approx(u + eps * pairs.mean(), rel=1e-12)
-    assert variance == pytest.approx(np.var(g, ddof=1) / 2, rel=1e-12)
+    estimate, variance, influence = ustatistic.regularised(rows(h), order, pairs)
+    np.testing.assert_allclose(influence, np.array(g) / (1 + eps))
+    assert estimate == pytest.approx((u + eps * pairs.mean()) / (1 + eps), rel=1e-12)
+    assert variance == pytest.approx(np.var(g, ddof=1) / 2 / (1 + eps) ** 2, rel=1e-12)
 
 
 def test_required_n_is_the_smallest():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import typer
 
-from .. import ComparisonResult, compare
+from .. import ComparisonResult, compare, rank
 from .._text import visible
 from .._validation import check_choice
 from ..report.page import check_path
@@ -25,7 +25,7 @@ class Output(NamedTuple):
 
     report: Path | None
     json: bool
-    names: tuple[str, str]
+    names: tuple[str, ...]
     image_shape: str | None = None
 
     def checked(self) -> Output:
@@ -39,19 +39,44 @@ class Output(NamedTuple):
 
 def answer(x: Any, models: list[Any], options: dict[str, Any], command: dict[str, str], output: Output) -> None:
     """Compare, and show the result with the files that the ``command`` named."""
-    data, observations = x.values if isinstance(x, Frame) else x, x
-    if output.image_shape is not None:
-        observations = as_images(data, shape(output.image_shape))
-    if sys.stderr.isatty():
-        say(f"Comparing on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
+    data = plain(x)
+    observations = x if output.image_shape is None else as_images(data, shape(output.image_shape))
+    announce("Comparing", data)
     result = compare(data, *models, **options)
     show(replace(result, settings=result.settings | command), observations, output)
+
+
+def ranking(x: Any, models: list[Any], options: dict[str, Any], command: dict[str, Any], output: Output) -> None:
+    """Rank, and show the result."""
+    data = plain(x)
+    announce(f"Ranking {len(models)} models", data)
+    result = rank(data, list(zip(output.names, models, strict=True)), **options)
+    result = replace(result, settings=result.settings | command)
+    if output.report is not None:
+        result.to_html(output.report)
+    if output.json:
+        typer.echo(result.to_json())
+        return
+    typer.echo(str(result))
+    if output.report is not None:
+        typer.echo(f"\nReport: {visible(str(output.report))}")
+
+
+def plain(x: Any) -> Any:
+    """The data as the library takes them."""
+    return x.values if isinstance(x, Frame) else x
+
+
+def announce(doing: str, data: Any) -> None:
+    if sys.stderr.isatty():
+        say(f"{doing} on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
 
 
 def show(result: ComparisonResult, observations: Any, output: Output) -> None:
     """The report if one is wanted, and the table or JSON."""
     if output.report is not None:
-        result.to_html(output.report, names=output.names, observations=observations)
+        name_p, name_q = output.names
+        result.to_html(output.report, names=(name_p, name_q), observations=observations)
     if output.json:
         typer.echo(result.to_json())
         return
@@ -79,7 +104,8 @@ def chosen_kernel(names: list[str] | None, x: Any) -> Any:
         if path.endswith(".py"):
             made.append(named_in("--kernel", Path(path), variable))
         else:
-            made.append(KERNELS[check_choice("--kernel", name, KERNELS)](data))
+            found = KERNELS[check_choice("--kernel", name, KERNELS)](data)
+            made += found if isinstance(found, list) else [found]
     return None if not made else made if len(made) > 1 else made[0]
 
 

@@ -9,7 +9,7 @@ import typer
 
 from .. import __version__, compare
 from . import options as o
-from .answer import Output, answer, chosen_kernel, chosen_sampler, several, show
+from .answer import Output, answer, chosen_kernel, chosen_sampler, ranking, several, show
 from .data import read_data
 from .main import say
 from .models import read_model
@@ -54,10 +54,13 @@ def compare_command(
     standardise: o.Standardise = False,
     alternative: o.Alternative = "greater",
     alpha: o.Alpha = 0.05,
+    margin: o.Margin = 0.0,
     kernel: o.Kernel = None,
     operator: o.Operator = None,
-    variance: o.Variance = "jackknife",
+    variance: o.Variance = "auto",
     calibration: o.Calibration = "auto",
+    correction: o.Correction = "max-t",
+    also_mmd: o.AlsoMMD = False,
     preset: o.Preset = None,
     seed: o.Seed = 0,
     sampler: o.SamplerName = None,
@@ -86,7 +89,57 @@ def compare_command(
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
+
+
+@app.command(name="rank")
+def rank_command(
+    data: o.Data,
+    models: o.Models,
+    report: o.Report = None,
+    json: o.Json = False,
+    name: o.Names = None,
+    array: o.Array = None,
+    columns: o.Columns = None,
+    field: o.Field = None,
+    counts: o.Counts = None,
+    standardise: o.Standardise = False,
+    alpha: o.Alpha = 0.05,
+    margin: o.Margin = 0.0,
+    kernel: o.Kernel = None,
+    operator: o.Operator = None,
+    variance: o.Variance = "auto",
+    calibration: o.Calibration = "auto",
+    correction: o.Correction = "max-t",
+    seed: o.Seed = 0,
+    sampler: o.SamplerName = None,
+    warmup: o.Warmup = None,
+    draws: o.Draws = None,
+    chains: o.Chains = None,
+    exact: o.Exact = None,
+    trust_pickle: o.Trust = False,
+) -> None:
+    """Which of several models fit the data best, and which differences are more than chance?
+
+    The data must be independent observations that no model was fitted on.
+
+    [bold]Examples[/bold]
+
+    lksd rank x.npy models.py:a models.py:b models.py:c
+
+    lksd rank docs.jsonl k10.npz k50.npz k100.npz --name "10 topics" --name "50 topics" --name "100 topics" --report report.html
+    """
+    if name is not None and len(name) != len(models):
+        raise ValueError(f"--name: expected one for each of {len(models)} models; got {len(name)}. Repeat it, or leave it out.")
+    output = Output(report, json, tuple(name or models)).checked()
+    loaded = [read_model("models", one, trust_pickle) for one in models]
+    x = read_data(data, array, columns, field)
+    options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
+    options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance}
+    options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
+    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    ranking(x, loaded, options, {"data": str(data), "models": list(models)}, output)
 
 
 @app.command()

@@ -14,6 +14,7 @@ KERNELS: dict[str, Any] = {
     "imq": kernels.IMQ.median,
     "imq-covariance": kernels.IMQ.covariance,
     "gaussian": kernels.Gaussian.median,
+    "family": kernels.family,
 }
 SAMPLERS: dict[str, Any] = {
     "nuts": samplers.NUTS,
@@ -34,6 +35,12 @@ def option(text: str, *names: str, panel: str | None = None) -> Any:
 
 Data = Annotated[Path, typer.Argument(help="The observations: .npy, .npz, .csv, .tsv, .parquet, .jsonl or .jsonl.gz.")]
 Model = Annotated[str, option(f"A model as file.py:name, or scores saved as .npz. {CODE}")]
+Models = Annotated[
+    list[str], typer.Argument(help=f"The models, each as file.py:name, or scores saved as .npz, or as for topics. {CODE}")
+]
+Names = Annotated[
+    list[str] | None, option("What to call the models, in their order; repeated, once for each.", "--name", panel="Output")
+]
 TopicModel = Annotated[str, option(f"{TOPICS} {CODE}")]
 Trust = Annotated[bool, option("Load model files that are pickles, which may run any code.", "--trust-pickle")]
 
@@ -52,7 +59,10 @@ Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", pan
 Alpha = Annotated[float, option("The level of the test.", panel="Test")]
 Kernel = Annotated[list[str] | None, option(f"{', '.join(KERNELS)}, or file.py:name; may be repeated.", panel="Test")]
 Operator = Annotated[list[str] | None, option("langevin, difference, barker or gibbs; may be repeated.", panel="Test")]
-Variance = Annotated[str, option("jackknife, ustat, vstat or regularised.", panel="Test")]
+Margin = Annotated[float, option("A difference of squared discrepancies that is too small to matter.", panel="Test")]
+Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
+Correction = Annotated[str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")]
+AlsoMMD = Annotated[bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")]
 Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's).", panel="Test")]
 Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]
 Seed = Annotated[int, option("The same seed gives the same digits.", panel="Test")]

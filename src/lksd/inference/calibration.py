@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri
 
-from ..stein import GramSums
+from .resampling import Pairs
 from .ustatistic import jackknife_variance, u_statistic
 
 REPLICATES = 1_999
+MANY_MODELS, FEWER_REPLICATES = 10, 999  # of models, the resamples of whose Gram matrices take time
 BOOTSTRAP_LIMIT = 1_000  # observations up to which calibration="auto" bootstraps
 SMALLEST_ALPHA = 0.0005  # below which a bootstrap would need more than 20,000 replicates
 EDGEWORTH_ROWS = 2_000  # observations from which the expansion's second moment is taken
@@ -54,20 +56,20 @@ class NullDistribution(ABC):
 class Edgeworth(NullDistribution):
     """T + a T^2 + a^2 T^3 / 3 + c is standard normal to order 1/n (Helmers 1991; monotone after Hall 1992).
 
-    With a = c = 0 it is the paper's normal approximation.
+    With a = c = 0 it is the paper's normal approximation. ``transformed`` and ``quantile`` also take one a and c for each
+    of several statistics.
     """
 
-    a: float = 0.0
-    c: float = 0.0
+    a: Any = 0.0
+    c: Any = 0.0
 
-    def transformed(self, t: float) -> float:
+    def transformed(self, t):
         return t + self.a * t**2 + self.a**2 * t**3 / 3 + self.c
 
-    def quantile(self, z: float) -> float:
+    def quantile(self, z):
         """The inverse of ``transformed``, which is ((1 + a t)^3 - 1) / (3 a) + c."""
-        if abs(self.a) < 1e-12:
-            return float(z - self.c)
-        return float((np.cbrt(1 + 3 * self.a * (z - self.c)) - 1) / self.a)
+        a = np.where(np.abs(self.a) < 1e-12, 1e-12, self.a)  # the limit, to rounding
+        return np.where(a == 1e-12, z - self.c, (np.cbrt(1 + 3 * a * (z - self.c)) - 1) / a)
 
     def upper(self, t: float) -> float:
         return float(ndtr(-self.transformed(t)))
@@ -76,10 +78,10 @@ class Edgeworth(NullDistribution):
         return float(ndtr(self.transformed(t)))
 
     def upper_quantile(self, probability: float) -> float:
-        return self.quantile(float(-ndtri(probability)))
+        return float(self.quantile(-ndtri(probability)))
 
     def lower_quantile(self, probability: float) -> float:
-        return self.quantile(float(ndtri(probability)))
+        return float(self.quantile(ndtri(probability)))
 
     def __str__(self) -> str:
         return "normal" if self.a == self.c == 0 else f"Edgeworth (a = {self.a:.3g}, c = {self.c:.3g})"
@@ -152,50 +154,72 @@ class Conservative(NullDistribution):
         return f"largest p of {', '.join(str(one) for one in self.corrected)} and normal"
 
 
-def replicate_count(alpha: float) -> int:
+@dataclass(frozen=True)
+class Steadied(NullDistribution):
+    """Of the regularised T, where U's own T = (regularised T - offset) / ratio must be as far out by its own distribution."""
+
+    null: NullDistribution
+    ratio: float  # of U's standard error to that of the regularised form
+    offset: float  # of the regularised form from U, in the former's standard errors
+
+    def upper(self, t: float) -> float:
+        return max(float(ndtr(-t)), self.null.upper((t - self.offset) / self.ratio))
+
+    def lower(self, t: float) -> float:
+        return max(float(ndtr(t)), self.null.lower((t - self.offset) / self.ratio))
+
+    def upper_quantile(self, probability: float) -> float:
+        return max(float(-ndtri(probability)), self.ratio * self.null.upper_quantile(probability) + self.offset)
+
+    def lower_quantile(self, probability: float) -> float:
+        return min(float(ndtri(probability)), self.ratio * self.null.lower_quantile(probability) + self.offset)
+
+    def __str__(self) -> str:
+        return f"larger p of normal and, for U itself, {self.null}"
+
+
+def replicate_count(alpha: float, models: int = 2) -> int:
     """Enough replicates for the tail beyond alpha to hold at least ten of them."""
     if alpha < SMALLEST_ALPHA:
         raise ValueError(
             f"alpha: expected at least {SMALLEST_ALPHA} with a bootstrap, whose p-values are multiples of 1/(B + 1); got {alpha}. "
             "Use calibration='edgeworth' or 'normal'."
         )
-    return max(REPLICATES, int(np.ceil(10 / alpha)) - 1)
+    return max(REPLICATES if models <= MANY_MODELS else FEWER_REPLICATES, int(np.ceil(10 / alpha)) - 1)
 
 
-def multinomial_weights(n: int, replicates: int, seed: int) -> Float[np.ndarray, "n B"]:
-    """How often each observation is drawn in each resample of size n."""
-    chosen = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
-    cells = chosen + n * np.arange(replicates)[:, None]
-    return np.bincount(cells.ravel(), minlength=n * replicates).reshape(replicates, n).T.astype(np.float64)
-
-
-def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"]) -> Float[np.ndarray, " B"]:
-    """T* for each resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
-    n = len(weights)
-    slots = sums.products - sums.diagonal[:, None]  # the row sum of a slot that holds observation i
-    mean = np.sum(weights * slots, 0) / n
-    variance = 4 * np.sum(weights * (slots - mean) ** 2, 0) / ((n - 1) * (n - 2) ** 2)
-    centre = (sums.rows.sum() + sums.diagonal.sum()) / n**2
-    deviation = mean / (n - 1) - centre
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = deviation / np.sqrt(variance / n)
-    return np.where(variance > 0, t, np.nan)
-
-
-def edgeworth(rows: Float[np.ndarray, " n"], subset: Int[np.ndarray, " m"], quadratic: float) -> Edgeworth:
-    """The expansion from the row sums and g'Hg without its diagonal, g the projections on ``subset``.
+def expansions(rows: Float[np.ndarray, "A n"], subset: Int[np.ndarray, " m"], quadratic: Float[np.ndarray, " A"]) -> Edgeworth:
+    """The expansion of each difference from its row sums and g'Hg without its diagonal, g the projections on ``subset``.
 
     A = E g^3 / s^3 and B = E g_1 q(1,2) g_2 / s^3 with q the degenerate part of H.
     """
-    n = len(rows)
+    n = rows.shape[1]
     u = u_statistic(rows)
-    g = rows / (n - 1) - u
+    g = projections(rows)
     s = np.sqrt(jackknife_variance(rows)) / 2
-    part = g[subset]
-    m = len(part)
-    pairs = part.sum() ** 2 - np.sum(part**2)  # sum_{i != j} g_i g_j
-    skewed = np.sum(part**2) * part.sum() - np.sum(part**3)  # sum_{i != j} g_i^2 g_j
-    curvature = (quadratic - u * pairs - 2 * skewed) / (m * (m - 1)) / s**3
-    skewness = np.mean(g**3) / s**3
+    part = g[:, subset]
+    m = len(subset)
+    pairs = part.sum(1) ** 2 - np.sum(part**2, 1)  # sum_{i != j} g_i g_j
+    skewed = np.sum(part**2, 1) * part.sum(1) - np.sum(part**3, 1)  # sum_{i != j} g_i^2 g_j
+    with np.errstate(divide="ignore", invalid="ignore"):  # a difference of identical models, which is not judged
+        curvature = (quadratic - u * pairs - 2 * skewed) / (m * (m - 1)) / s**3
+        skewness = np.mean(g**3, 1) / s**3
     root = 6 * np.sqrt(n)
-    return Edgeworth(a=float((2 * skewness + 3 * curvature) / root), c=float((skewness + 3 * curvature) / root))
+    return Edgeworth(a=(2 * skewness + 3 * curvature) / root, c=(skewness + 3 * curvature) / root)
+
+
+def projections(rows: Float[np.ndarray, "A n"]) -> Float[np.ndarray, "A n"]:
+    """g_i = r_i / (n - 1) - U."""
+    return rows / (rows.shape[1] - 1) - u_statistic(rows)[:, None]
+
+
+def quadratic_forms(products: Float[np.ndarray, "C m C"], g: Float[np.ndarray, "C m"], pairs: Pairs) -> Float[np.ndarray, " A"]:
+    """g'Hg of every difference, from the products H g of all models' H with all models' g."""
+    forms = np.zeros(3 * (len(g) + 1,))  # g_k' H_c g_l
+    forms[:-1, :-1, :-1] = np.einsum("kn,cnl->ckl", g, products)
+    i, j = pairs
+
+    def form(c):
+        return forms[c, i, i] - 2 * forms[c, i, j] + forms[c, j, j]
+
+    return form(i) - form(j)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from .._progress import progress_wanted
 from .._validation import check_choice
 from ..scores import ScoreEstimate
-from .comparison import Options, decide
+from .beside_mmd import check_samples, mmd_test
+from .comparison import decide
+from .contrasts import Options, studentise
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import goodness_of_fit_scores
@@ -36,8 +38,11 @@ def compare(
     operator=None,
     alternative: str = "greater",
     alpha: float = 0.05,
-    variance: str = "jackknife",
+    margin: float = 0.0,
+    variance: str = "auto",
     calibration: str = "auto",
+    correction: str = "max-t",
+    also_mmd: bool = False,
     sampler=None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -70,6 +75,8 @@ def compare(
         integers IMQ on the bag of words where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
         Default for integers: "difference" and "barker" together, with the defaults of ``discrete_operators``.
+    also_mmd : bool
+        Also run the relative MMD on 2,000 samples (n, if that is more) from each model, and correct for both: ``result.mmd``.
     holdout : (m, D) array, optional
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
@@ -93,12 +100,15 @@ def compare(
     check_roles({"p": p, "q": q})
     check_enough(x)
     x, (p, q), left_out = read_words(x, [p, q])
+    if also_mmd:
+        check_samples({"p": p, "q": q}, margin)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     if paper:
         check_choice("preset", preset, ["paper"])
         sampling = papers_options(sampling, describes_integers(p))
         calibration = "normal" if calibration == "auto" else calibration
-    wanted = Options(alternative, alpha, variance, calibration, seed).checked()
+        variance = "jackknife" if variance == "auto" else variance
+    wanted = Options(alternative, alpha, margin, variance, calibration, correction, seed).checked()
     options = sampling | {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators = common_operators([p, q], operator, paper)
     with progress_wanted(progress):
@@ -107,12 +117,14 @@ def compare(
         family = hypotheses(
             prepared.x, prepared.scores, ("scores of P", "scores of Q"), prepared.kernel, prepared.operators, prepared.mask
         )
-        result, shown = decide(family, wanted, sensitive=True)
+        tests = studentise(family, wanted, sensitive=True)
+        result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
     notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
-    chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "preset": preset}
+    chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
+    chosen |= {"preset": preset}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes), settings=settings)
 

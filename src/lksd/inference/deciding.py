@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from .comparison import CONTRAST, Studentised
+from .contrasts import Contrasts, against_last
 from .details import Words
 from .records import read_only
 
 
-def deciding_words(test: Studentised, models: list[Any]) -> Words | None:
+def deciding_words(test: Contrasts, models: list[Any]) -> Words | None:
     """What each word of the data adds to the difference, the largest first; None for real data."""
-    if test.sums.sensitivity is None or test.indistinguishable:
+    if test.sums.sensitivity is None or test.alike.any():
         return None
     x, n = test.hypothesis.x, len(test.hypothesis.x)
-    sums = np.tensordot(CONTRAST, test.sums.sensitivity.positions, 1) / (n * (n - 1))
+    sums = np.tensordot(against_last(2)[0], test.sums.sensitivity.positions, 1) / (n * (n - 1))
     ids, inverse = np.unique(x[x >= 0], return_inverse=True)
     totals = np.bincount(inverse, sums[x >= 0])
     order = np.argsort(-np.abs(totals), kind="stable")

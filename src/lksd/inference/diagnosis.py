@@ -10,7 +10,7 @@ import numpy as np
 from .._validation import LksdWarning
 from ..scores import ScoreEstimate
 from ..stein import score_slopes
-from .comparison import Studentised
+from .contrasts import Contrasts
 from .details import Diagnostics
 from .records import read_only
 from .results import ComparisonResult
@@ -40,7 +40,7 @@ def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
 
 
 def diagnose(
-    test: Studentised, number: int, units: np.ndarray, estimates: list[ScoreEstimate], result: ComparisonResult
+    test: Contrasts, number: int, units: np.ndarray, estimates: list[ScoreEstimate], result: ComparisonResult
 ) -> Diagnostics:
     """Also the share of MCMC noise in the test's variance, and what is left of the chains' beginnings.
 
@@ -70,7 +70,7 @@ def diagnose(
     return replace(quality, noise_share=share, start_shift=shift)
 
 
-def row_slopes(test: Studentised) -> tuple[np.ndarray, np.ndarray]:
+def row_slopes(test: Contrasts) -> tuple[np.ndarray, np.ndarray]:
     """Some observations, and the slope of h_1 in the score of each: all of them where that is known."""
     hypothesis, n = test.hypothesis, len(test.hypothesis.x)
     if test.sums.sensitivity is not None:

@@ -6,9 +6,10 @@ import numpy as np
 
 from .._validation import check_probability, check_seed
 from ..stein import gram_sums
-from .calibration import multinomial_weights, replicate_count
+from .calibration import replicate_count
 from .hypotheses import hypotheses
 from .records import read_only
+from .resampling import multinomial_weights
 from .results import GoodnessOfFitResult
 from .settings import as_settings
 from .ustatistic import u_statistic
@@ -36,7 +37,7 @@ def goodness_of_fit_scores(
     n = len(hypothesis.x)
     weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
     sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights)
-    ksd = u_statistic(sums.rows)
+    ksd = float(u_statistic(sums.rows))
     replicates = np.sum(weights * (sums.products - sums.diagonal[:, None] * weights), 0) / (n - 1)
     statistic = n * ksd
     pvalue = (int(np.sum(replicates >= statistic)) + 1) / (len(replicates) + 1)

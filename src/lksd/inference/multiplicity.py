@@ -1,25 +1,108 @@
-"""Several hypotheses at once: the distribution of the largest statistic (single-step max-T)."""
+"""Several hypotheses at once: p-values adjusted by step-down max-T (Romano and Wolf 2005), Holm or Bonferroni."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtr
 
-from .calibration import Bootstrap, NullDistribution
+from .calibration import Bootstrap
 
 NORMAL_DRAWS = 19_999
+CELLS = 2**22  # numbers of the draws that are held at once
+CORRECTIONS = ("max-t", "holm", "bonferroni")
 
 
-def largest(replicates: Float[np.ndarray, "A B"], two_sided: bool) -> NullDistribution:
-    """The distribution of max_a T_a (or max_a |T_a|) from joint replicates (A, B)."""
-    return Bootstrap.of((np.abs(replicates) if two_sided else replicates).max(0))  # NaN, a resample without spread, stays
+class Family(NamedTuple):
+    """Hypotheses that are rejected where T is large.
+
+    ``scores`` are the standard normal values that lie as far out as the ``statistics`` do, ``factors`` (rows of length one) the
+    root of their correlation. ``replicates`` of the statistics are drawn jointly.
+    """
+
+    statistics: Float[np.ndarray, " A"]
+    scores: Float[np.ndarray, " A"] | None  # None where the replicates alone decide
+    factors: Float[np.ndarray, "A r"]
+    replicates: Float[np.ndarray, "A B"] | None
 
 
-def normal_replicates(rows: Float[np.ndarray, "A n"], seed: int) -> Float[np.ndarray, "A B"]:
-    """Draws from N(0, corr psi) with psi_i^a proportional to r_i^a - mean r^a: (A, B)."""
-    centred = rows - rows.mean(1, keepdims=True)
-    scale = np.linalg.norm(centred, axis=1, keepdims=True)
-    psi = centred / np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(psi @ psi.T)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root @ np.random.default_rng(seed).standard_normal((len(rows), NORMAL_DRAWS))
+class Adjusted(NamedTuple):
+    """Adjusted p-values, and the distributions of the largest of all scores and of all statistics."""
+
+    pvalues: Float[np.ndarray, " A"]
+    largest_score: Bootstrap | None = None
+    largest_statistic: Bootstrap | None = None
+
+
+def adjust(family: Family, correction: str, seed: int) -> Adjusted:
+    """The larger of the p-values by normal scores and by replicates, each adjusted for all hypotheses."""
+    if correction != "max-t":
+        return Adjusted(by_count(marginal(family), correction))
+    pvalues, score, statistic = np.zeros(len(family.statistics)), None, None
+    if family.scores is not None:
+        pvalues, score = step_down(family.scores, normal_draws(family.factors, seed))
+        pvalues = np.minimum(pvalues, by_count(ndtr(-family.scores), "holm"))  # beyond what draws can resolve
+    if family.replicates is not None:
+        resampled, statistic = step_down(family.statistics, [family.replicates])
+        pvalues = np.maximum(pvalues, resampled)
+    return Adjusted(np.maximum(pvalues, marginal(family)), score, statistic)
+
+
+def step_down(
+    statistics: Float[np.ndarray, " A"], draws: Iterable[Float[np.ndarray, "A _"]]
+) -> tuple[Float[np.ndarray, " A"], Bootstrap]:
+    """P(max over this and all less significant hypotheses >= t), made monotone; and the distribution of the largest of all."""
+    order = np.argsort(-statistics, kind="stable")
+    counts, largest = np.zeros(len(order)), []
+    for chunk in draws:
+        known = np.where(np.isnan(chunk), np.inf, chunk)[order]  # NaN: a resample without spread, which speaks for no rejection
+        tops = np.maximum.accumulate(known[::-1], 0)[::-1]
+        counts += (tops >= statistics[order, None]).sum(1)
+        largest.append(tops[0])
+    replicates = np.concatenate(largest)
+    pvalues = np.empty(len(order))
+    pvalues[order] = np.maximum.accumulate((counts + 1) / (len(replicates) + 1))
+    return pvalues, Bootstrap.of(replicates)
+
+
+def normal_draws(factors: Float[np.ndarray, "A r"], seed: int) -> Iterator[Float[np.ndarray, "A _"]]:
+    """Draws from N(0, factors factors'), some at a time."""
+    rng, size = np.random.default_rng(seed), max(1, CELLS // len(factors))
+    for start in range(0, NORMAL_DRAWS, size):
+        yield factors @ rng.standard_normal((factors.shape[1], min(size, NORMAL_DRAWS - start)))
+
+
+def root_of(influences: Float[np.ndarray, "C k"]) -> Float[np.ndarray, "C r"]:
+    """Rows with the inner products of the influences, in as few columns as that takes."""
+    values, vectors = np.linalg.eigh(influences @ influences.T)
+    kept = values > len(values) * np.finfo(float).eps * values.max(initial=0.0)
+    return vectors[:, kept] * np.sqrt(values[kept])
+
+
+def unit(rows: Float[np.ndarray, "A r"]) -> Float[np.ndarray, "A r"]:
+    """Rows of length one; those of length zero stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
+def marginal(family: Family) -> Float[np.ndarray, " A"]:
+    """Each hypothesis's own p-value."""
+    pvalues = np.zeros(len(family.statistics)) if family.scores is None else ndtr(-family.scores)
+    if family.replicates is not None:
+        beyond = ~(family.replicates < family.statistics[:, None])  # NaN counts as beyond
+        pvalues = np.maximum(pvalues, (beyond.sum(1) + 1) / (family.replicates.shape[1] + 1))
+    return pvalues
+
+
+def by_count(pvalues: Float[np.ndarray, " A"], correction: str) -> Float[np.ndarray, " A"]:
+    """Bonferroni's p-values: times their number; Holm's: times the number of those that are not smaller, made monotone."""
+    count = len(pvalues)
+    if correction == "bonferroni":
+        return np.minimum(1.0, count * pvalues)
+    order = np.argsort(pvalues, kind="stable")
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate((count - np.arange(count)) * pvalues[order]))
+    return adjusted

@@ -45,8 +45,14 @@ def check_roles(models: dict[str, Any]) -> None:
             )
     kinds = {name: describes_integers(model) for name, model in models.items()}
     if len(set(kinds.values())) > 1:
-        named = " and ".join(f"{name} describes {'integers' if discrete else 'real numbers'}" for name, discrete in kinds.items())
-        raise ValueError(f"p and q: expected models of the same kind of data; {named}. Compare models of the same data.")
+        said = " and ".join(f"{name} describes {'integers' if discrete else 'real numbers'}" for name, discrete in kinds.items())
+        raise ValueError(f"{joined(models)}: expected models of the same kind of data; {said}. Compare models of the same data.")
+
+
+def joined(names) -> str:
+    """Two names with "and" between them; of several the first and the last with dots."""
+    names = list(names)
+    return " and ".join(names) if len(names) <= 2 else f"{names[0]}, ..., {names[-1]}"
 
 
 def check_enough(x) -> None:

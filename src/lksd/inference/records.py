@@ -35,6 +35,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if np.issubdtype(value.dtype, np.integer):
             return {"integers": value.tolist()}
+        if value.ndim > 1:
+            return {"rows": [encode(row) for row in value]}
         return {"array": [encode(float(entry)) for entry in value]}
     if isinstance(value, (tuple, list)):
         return [encode(entry) for entry in value]
@@ -53,6 +55,8 @@ def decode(value: Any, kinds: Mapping[str, type]) -> Any:
         return float(value["float"])
     if "integers" in value:
         return read_only(np.array(value["integers"], dtype=np.int64))
+    if "rows" in value:
+        return read_only(np.stack([decode(row, kinds) for row in value["rows"]]))
     if "array" in value:
         return read_only(np.array([decode(entry, kinds) for entry in value["array"]], dtype=np.float64))
     arguments = {name: decode(part, kinds) for name, part in value.items() if name != "record"}

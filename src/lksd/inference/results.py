@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from scipy.special import ndtr, ndtri
 from .._text import Table, number, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from . import ustatistic
-from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution
+from .calibration import NullDistribution
 from .details import Diagnostics, Words
-from .records import BESIDE, decode, encode, versions
+from .records import BESIDE, encode, versions
 from .ustatistic import Components
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,7 +85,9 @@ class DifferenceResult(TestResult):
 
     difference: float
     standard_error: float
+    estimate: float  # what the statistic and the interval are made of: the difference, or its regularised form
     null: NullDistribution
+    margin: float = 0.0
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval for the difference of the squared discrepancies, with the test's calibration."""
@@ -94,10 +96,9 @@ class DifferenceResult(TestResult):
             return (0.0, 0.0)
         if not self.standard_error > 0:
             return (-math.inf, math.inf)
-        centre = self.statistic * self.standard_error  # the difference, or its regularised form
         return (
-            centre - self.standard_error * self.null.upper_quantile(tail),
-            centre - self.standard_error * self.null.lower_quantile(tail),
+            self.estimate - self.standard_error * self.null.upper_quantile(tail),
+            self.estimate - self.standard_error * self.null.lower_quantile(tail),
         )
 
 
@@ -111,6 +112,10 @@ class ComparisonResult(DifferenceResult):
         T = sqrt(n) U / sqrt(v), its p-value, and the decision at level ``alpha``.
     difference, standard_error
         U(P) - U(Q), positive when Q fits better, and sqrt(v/n).
+    margin
+        The difference that the null hypothesis allows; ``statistic`` is the distance from it.
+    variance
+        The estimator that was used; "regularised" also where ``variance="auto"`` has chosen it.
     ksd_p, ksd_q, ksd_p_error, ksd_q_error
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
@@ -121,6 +126,10 @@ class ComparisonResult(DifferenceResult):
         The order of the values in a cyclic operator; None is their own.
     tests : tuple of ComparisonResult
         One entry for each kernel and operator where several were tested; p-values are adjusted.
+    rejected : tuple of str
+        The null hypotheses that are rejected, where several were tested.
+    mmd : MMDResult or None
+        The relative MMD with ``also_mmd=True``; its p-value is adjusted too.
     indistinguishable : bool
         Whether the models' scores agree to rounding on this data.
     diagnostics : Diagnostics or None
@@ -135,6 +144,7 @@ class ComparisonResult(DifferenceResult):
     ksd_q_error: float
     alternative: str
     variance: str
+    correction: str
     operator: str
     contributions: np.ndarray
     zeta: Components
@@ -144,6 +154,13 @@ class ComparisonResult(DifferenceResult):
     indistinguishable: bool = False
     words: Words | None = None
     order: np.ndarray | None = None
+    mmd: MMDResult | None = None
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """The null hypotheses that are rejected, by discrepancy, operator and kernel."""
+        found = [f"KSD, {one.operator}, {one.kernel}" for one in self.tests or (self,) if one.reject]
+        return (*found, f"MMD, {self.mmd.kernel}") if self.mmd is not None and self.mmd.reject else tuple(found)
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
         """The observations that decide, with their contributions, the largest first."""
@@ -186,7 +203,8 @@ class ComparisonResult(DifferenceResult):
         two_sided, zeta = self.alternative == "two-sided", self.zeta
         if zeta.zeta_1 <= 0:  # where the unbiased estimate is not positive, what the test's own variance says
             zeta = zeta._replace(zeta_1=self.n * self.standard_error**2 / 4)
-        return abs(difference) if two_sided else difference, zeta, float(-ndtri(self.alpha / 2 if two_sided else self.alpha))
+        beyond = (abs(difference) if two_sided else difference) - self.margin
+        return beyond, zeta, float(-ndtri(self.alpha / 2 if two_sided else self.alpha))
 
     def plot(self, ax=None):
         """A forest plot of both discrepancies and their difference (matplotlib axes)."""
@@ -231,14 +249,21 @@ class ComparisonResult(DifferenceResult):
     @property
     def sentence(self) -> str:
         """The verdict in words."""
+        if self.mmd is None:
+            return self._verdict
+        return f"By the KSD: {self._verdict} By the MMD: {self.mmd.sentence}"
+
+    @property
+    def _verdict(self) -> str:
         p = pvalue_text(self.pvalue)
         if self.indistinguishable:
             return "P and Q are indistinguishable on this data: their scores agree to rounding."
         if self.reject:
             better, worse = ("Q", "P") if self.statistic > 0 else ("P", "Q")
-            return f"{better} fits better than {worse} ({p})."
-        if self.alternative == "greater" and self.difference <= 0:
-            return f"No evidence that Q fits better than P ({p}): the estimated difference is not positive."
+            return f"{better} fits better than {worse}{self._by_margin} ({p})."
+        if self.alternative == "greater" and self.difference <= self.margin:
+            found = f"at most {number(self.margin)}" if self.margin else "not positive"
+            return f"No evidence that Q fits better than P{self._by_margin} ({p}): the estimated difference is {found}."
         size = self.required_n(0.8)
         if not self.n < size < math.inf:
             return f"Undecided ({p})."
@@ -248,10 +273,16 @@ class ComparisonResult(DifferenceResult):
         )
 
     @property
+    def _by_margin(self) -> str:
+        return f" by more than {number(self.margin)}" if self.margin else ""
+
+    @property
     def question(self) -> str:
         if self.alternative == "two-sided":
-            return "H0: P and Q fit equally well;  H1: one fits better"
-        return "H0: P fits at least as well as Q;  H1: Q fits better"
+            equal = f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
+            return f"H0: P and Q {equal};  H1: one fits better{self._by_margin}"
+        null = f"KSD(P)^2 - KSD(Q)^2 <= {number(self.margin)}" if self.margin else "P fits at least as well as Q"
+        return f"H0: {null};  H1: Q fits better{self._by_margin}"
 
     @property
     def summary(self) -> Table:
@@ -266,7 +297,8 @@ class ComparisonResult(DifferenceResult):
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
-        rows = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", t.operator, t.kernel) for t in self.tests]
+        tested = [(t, t.operator) for t in self.tests or (self,)] + ([(self.mmd, "MMD")] if self.mmd is not None else [])
+        rows = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", name, t.kernel) for t, name in tested]
         return Table(("T", "adjusted p", "rejected", "operator", "kernel"), rows, left=(3, 4))
 
     def __str__(self) -> str:
@@ -282,7 +314,7 @@ class ComparisonResult(DifferenceResult):
         ]
         if self.diagnostics is not None:
             lines += [visible(line) for line in str(self.diagnostics).splitlines()]
-        if self.tests:
+        if self.tests or self.mmd is not None:
             lines += ["", *self.hypotheses.lines()]
         if self.words is not None:
             rows = [
@@ -307,7 +339,12 @@ class MMDResult(DifferenceResult):
     @property
     def sentence(self) -> str:
         p = pvalue_text(self.pvalue)
-        return f"Q fits better than P ({p})." if self.reject else f"No evidence that Q fits better than P ({p})."
+        better, worse = ("Q", "P") if self.statistic > 0 or not self.reject else ("P", "Q")
+        return (
+            f"{better} fits better than {worse} ({p})."
+            if self.reject
+            else f"No evidence that {better} fits better than {worse} ({p})."
+        )
 
     @property
     def question(self) -> str:
@@ -377,36 +414,3 @@ class GoodnessOfFitResult(TestResult):
             self.sentence,
         ]
         return "\n".join(lines)
-
-
-KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        ComparisonResult,
-        MMDResult,
-        GoodnessOfFitResult,
-        Edgeworth,
-        Bootstrap,
-        Conservative,
-        Components,
-        Diagnostics,
-        Words,
-    )
-}
-
-
-def load_result(path: str | Path):
-    """Read a result written by ``to_json``."""
-    try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: expected a result written by to_json; it is not JSON ({error}). Check the file.") from error
-    if not isinstance(record, dict) or "result" not in record or record.get("schema") != SCHEMA:
-        raise ValueError(f"{path}: expected a result of schema {SCHEMA} written by to_json; got something else. Check the file.")
-    try:
-        result = decode(record["result"], KINDS)
-        if not isinstance(result, TestResult):
-            raise TypeError("no result inside")
-        return replace(result, settings=dict(record["settings"]), versions=dict(record["versions"]))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: the result is damaged or from another version ({error}). Run the test again.") from error

@@ -1,4 +1,4 @@
-"""U-statistics of order two and their variances, from the row sums of the Gram matrix.
+"""U-statistics of order two and their variances, from the row sums of the Gram matrix, or of each of several.
 
 Notation as in the paper: r_i = sum_{j != i} H_ij, U = sum r_i / (n(n-1)), v the variance of sqrt(n) U.
 """
@@ -6,75 +6,87 @@ Notation as in the paper: r_i = sum_{j != i} H_ij, U = sum r_i / (n(n-1)), v the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-Vector = Float[np.ndarray, "n"]
+Rows = Float[np.ndarray, "*A n"]
 
 
 class Components(NamedTuple):
     """Hoeffding's variance components (A.2): of the projection, and of the kernel itself."""
 
-    zeta_1: float
-    zeta_2: float
+    zeta_1: Any
+    zeta_2: Any
 
 
-def u_statistic(rows: Vector) -> float:
-    n = len(rows)
-    return float(rows.sum() / (n * (n - 1)))
+def u_statistic(rows: Rows) -> Any:
+    n = rows.shape[-1]
+    return rows.sum(-1) / (n * (n - 1))
 
 
-def jackknife_variance(rows: Vector) -> float:
+def centred(rows: Rows) -> Rows:
+    return rows - rows.mean(-1, keepdims=True)
+
+
+def jackknife_variance(rows: Rows) -> Any:
     """(n-1) sum_i (U_{-i} - U)^2 (eq. 10), U_{-i} = (sum r - 2 r_i) / ((n-1)(n-2))."""
-    n = len(rows)
-    return float(4 * np.sum((rows - rows.mean()) ** 2) / ((n - 1) * (n - 2) ** 2))
+    n = rows.shape[-1]
+    return 4 * np.sum(centred(rows) ** 2, -1) / ((n - 1) * (n - 2) ** 2)
 
 
-def components(rows: Vector, squares: float) -> Components:
+def components(rows: Rows, squares: Any) -> Components:
     """Unbiased estimates of zeta_1 and zeta_2: U-statistics of order three, four and two."""
-    n = len(rows)
-    row_squares = np.sum(rows**2)
+    n = rows.shape[-1]
+    row_squares = np.sum(rows**2, -1)
     chained = (row_squares - squares) / (n * (n - 1) * (n - 2))  # E h(1,2) h(1,3)
-    apart = (rows.sum() ** 2 - 4 * row_squares + 2 * squares) / (n * (n - 1) * (n - 2) * (n - 3))  # E h(1,2) h(3,4)
-    return Components(float(chained - apart), float(squares / (n * (n - 1)) - apart))
+    apart = (rows.sum(-1) ** 2 - 4 * row_squares + 2 * squares) / (n * (n - 1) * (n - 2) * (n - 3))  # E h(1,2) h(3,4)
+    return Components(chained - apart, squares / (n * (n - 1)) - apart)
 
 
-def hoeffding_variance(n: int, zeta: Components) -> float:
+def hoeffding_variance(n: int, zeta: Components) -> Any:
     """Var(U_n), eq. (A.2)."""
     return (4 * (n - 2) * zeta.zeta_1 + 2 * zeta.zeta_2) / (n * (n - 1))
 
 
-def ustat_variance(rows: Vector, squares: float) -> float:
+def ustat_variance(rows: Rows, squares: Any) -> Any:
     """n Var(U) with both components estimated by U-statistics; it may be negative (Appendix C.4)."""
-    return len(rows) * hoeffding_variance(len(rows), components(rows, squares))
+    n = rows.shape[-1]
+    return n * hoeffding_variance(n, components(rows, squares))
 
 
-def vstat_variance(rows: Vector, diagonal: Vector) -> float:
+def vstat_variance(rows: Rows, diagonal: Rows) -> Any:
     """4 zeta_1 by a V-statistic: the variance of the row means, the diagonal included (Appendix C.4)."""
-    return float(4 * np.var((rows + diagonal) / len(rows)))
+    return 4 * np.var((rows + diagonal) / rows.shape[-1], axis=-1)
 
 
 class Regularised(NamedTuple):
     """A statistic that stays normal when the U-statistic degenerates, and its variance."""
 
-    numerator: float
-    variance: float
-    influence: Float[np.ndarray, " j"]  # of each pair of observations
+    estimate: Any
+    variance: Any
+    influence: Float[np.ndarray, "*A j"]  # of each pair of observations
 
 
-def regularised(rows: Vector, order: Int[np.ndarray, " k"], pairs: Float[np.ndarray, " j"]) -> Regularised:
-    """U plus eps times the mean over n/2 disjoint pairs, in the spirit of Schennach and Wilhelm (2017).
+def regularised(rows: Rows, order: Int[np.ndarray, " k"], pairs: Float[np.ndarray, "*A j"]) -> Regularised:
+    """The mean of U and the mean over n/2 disjoint pairs, in the spirit of Schennach and Wilhelm (2017).
 
-    ``order`` lists the members of the pairs, (2 j, 2 j + 1) together; ``pairs`` holds H at them.
+    Their weights are 1 and eps, over 1 + eps, so that the mean estimates the same difference as U does. ``order``
+    lists the members of the pairs, (2 j, 2 j + 1) together; ``pairs`` holds H at them.
     """
-    n = len(rows)
+    n = rows.shape[-1]
     eps = n ** (-1 / 3)
-    u, mean = u_statistic(rows), pairs.mean()
-    projections = rows[order].reshape(-1, 2).sum(1) / (n - 1)
-    g = 2 * (projections - 2 * u) + 2 * eps * (pairs - mean)
-    return Regularised(float(u + eps * mean), float(np.var(g, ddof=1) / 2), g)
+    u, mean = u_statistic(rows), pairs.mean(-1)
+    projections = in_pairs(rows, order) / (n - 1)
+    g = 2 * (projections - 2 * np.asarray(u)[..., None]) + 2 * eps * (pairs - pairs.mean(-1, keepdims=True))
+    g = g / (1 + eps)
+    return Regularised((u + eps * mean) / (1 + eps), np.var(g, axis=-1, ddof=1) / 2, g)
+
+
+def in_pairs(rows: Rows, order: Int[np.ndarray, " k"]) -> Float[np.ndarray, "*A j"]:
+    """The sums over the members of each pair."""
+    return rows[..., order[0::2]] + rows[..., order[1::2]]
 
 
 def required_n(difference: float, zeta: Components, quantiles: float) -> int | float:

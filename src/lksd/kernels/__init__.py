@@ -3,6 +3,7 @@
 from .base import Kernel, as_kernel, check_on, named_errors
 from .compose import PerCoordinate, Product, Sum, Weighted
 from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
+from .families import family
 from .gram import gram, kernel_block
 from .radial import IMQ, Gaussian, Radial
 from .weights import BallBump, BoxBump, Polynomial
@@ -25,6 +26,7 @@ __all__ = [
     "Weighted",
     "as_kernel",
     "check_on",
+    "family",
     "gram",
     "kernel_block",
     "named_errors",

@@ -19,10 +19,12 @@ from .rendering import pairs, render_page, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ..inference.rank_result import RankResult
     from ..inference.results import ComparisonResult
 
 LONGEST_NAME = 200
 LISTED = 50  # rows of the sortable tables
+LARGEST_GRID = 30  # models whose p-values are shown pair by pair
 # The plots' own colours become those of the page, so that they follow its dark and print modes.
 VARIABLES = {
     plots.INK: "var(--ink)",
@@ -38,6 +40,29 @@ def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, s
     """Write the page; a file that is there already is replaced only once the new one is whole."""
     path = check_path(path)
     write_page(path, report_page(result, names, observations))
+
+
+def write_ranking(result: RankResult, path: str | Path, title: str) -> None:
+    """The page of a ranking."""
+    path = check_path(path)
+    write_page(path, ranking_page(result, title))
+
+
+def ranking_page(result: RankResult, title: str) -> str:
+    names, columns = result.names[:LARGEST_GRID], ("is worse than", *result.names[:LARGEST_GRID])
+    rows = [(name, *("" if i == j else f"{result.pvalues[i, j]:.4f}" for j in range(len(names)))) for i, name in enumerate(names)]
+    return render_page(
+        "ranking.html",
+        result=result,
+        title=shown(str(title), LONGEST_NAME),
+        forest=drawn(
+            plots.plot_ranking, result, "Forest plot of the differences to the best", height=1.2 + 0.26 * len(result.names)
+        ),
+        pairs=Table(columns, rows),
+        left_out=len(result.names) - len(names),
+        settings=pairs(("option", "value"), result.settings),
+        versions=pairs(("package", "version"), result.versions),
+    )
 
 
 def write_page(path: Path, page: str) -> None:
@@ -148,12 +173,12 @@ def advice(result: ComparisonResult) -> str:
     return "The chains have mixed well enough for this test."
 
 
-def drawn(plot: Callable, result: ComparisonResult, title: str, columns: int = 1):
+def drawn(plot: Callable, result: ComparisonResult | RankResult, title: str, columns: int = 1, height: float = 2.6):
     """A plot of a result for the page."""
     from matplotlib.figure import Figure
 
     def make() -> Figure:
-        figure = Figure(figsize=(6.4, 2.6), layout="constrained")
+        figure = Figure(figsize=(6.4, height), layout="constrained")
         plot(result, figure.subplots(1, columns))
         return figure
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._text import visible
-from ..inference.calibration import Bootstrap, Conservative, NullDistribution
+from ..inference.calibration import Bootstrap, Conservative, NullDistribution, Steadied
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..inference.rank_result import RankResult
     from ..inference.results import ComparisonResult
 
 INK, ACCENT, WARM, FAINT, SHADE = "#1f2933", "#0b6e99", "#b45309", "#9aa5b1", "#d9e2ec"
@@ -63,6 +64,31 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
+    """Each model's difference to the first, with its simultaneous interval; those in the confidence set are coloured."""
+    count, kept = len(result.names), set(result.confidence_set)
+    ax = new_axes(ax, height=1.2 + 0.26 * count)
+    ends = [result.interval(name, result.names[0]) for name in result.names]
+    finite = [end for pair in ends for end in pair if math.isfinite(end)]
+    ax.axvline(result.margin, color=FAINT, linewidth=1, linestyle="--", zorder=0)
+    for height, (name, (low, high)) in enumerate(zip(result.names, ends, strict=True)):
+        color = ACCENT if name in kept else WARM
+        if math.isfinite(low) and math.isfinite(high) and high > low:
+            ax.plot([low, high], [height, height], color=color, linewidth=2, solid_capstyle="round")
+        ax.plot([result.differences[height, 0]], [height], marker="o", color=color, markersize=6)
+    for color, label in ((ACCENT, "not shown to be worse than another"), (WARM, "worse than another")):
+        ax.plot([], [], marker="o", linestyle="", color=color, label=label)
+    ax.set_yticks(range(count), [literally(name)[:40] for name in result.names], fontsize=8 if count > 12 else None)
+    ax.set_ylim(count - 0.4, -0.6)
+    pad = 0.05 * (max(finite) - min(finite) or 1.0)
+    ax.set_xlim(min(finite) - pad, max(finite) + pad)
+    ax.set_xlabel(f"squared discrepancy above that of the best, simultaneous {1 - result.alpha:.0%} intervals")
+    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, labelcolor=INK)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
 def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     """The difference with its interval, over what it would be by chance if both models fitted equally well."""
     ax = new_axes(ax)
@@ -93,6 +119,7 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
 
 def null_density(null: NullDistribution) -> tuple[np.ndarray, np.ndarray]:
     """Edges and heights of the null density of T: its replicates where there are any, else its distribution function."""
+    null = null.null if isinstance(null, Steadied) else null
     shown = null.corrected[0] if isinstance(null, Conservative) else null
     if isinstance(shown, Bootstrap):
         replicates = np.array(shown.replicates)

@@ -20,32 +20,34 @@ from . import bags
 from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
+from .langevin import UNROLLED_MODELS
 
 TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
 ELEMENTWISE_TILE = 128
+MANY_MODELS_TILE = 64  # with the tiles of all models at once
 BUDGET = 2**26  # bytes for the tables of one tile
 MULTIPLE = 16
 
 
 class GramSums(NamedTuple):
-    """What the tests need of the S Gram matrices H_s and of their contrast H = sum_s c_s H_s."""
+    """What the tests need of the S Gram matrices H_s and of their contrast H = sum_s c_s H_s, or of C contrasts."""
 
     model_rows: Float[np.ndarray, "S n"]  # row sums of each H_s without the diagonal
     model_diagonal: Float[np.ndarray, "S n"]
-    rows: Float[np.ndarray, " n"]  # row sums of H without the diagonal
-    squares: float  # the sum of H_ij^2 over i != j
-    diagonal: Float[np.ndarray, " n"]  # H_ii
-    products: Float[np.ndarray, "n B"]  # H W with the diagonal, for weights W (n, B)
+    rows: Float[np.ndarray, "*C n"]  # row sums of H without the diagonal
+    squares: Any  # the sum of H_ij^2 over i != j; of C contrasts, all their inner products (C, C)
+    diagonal: Float[np.ndarray, "*C n"]  # H_ii
+    products: Float[np.ndarray, "*C n B"]  # H W with the diagonal, for weights W (n, B)
     sensitivity: Sensitivity | None = None  # of the row sums, where asked for and data are discrete
-    matrix: Float[np.ndarray, "n n"] | None = None  # H with a diagonal of zeros, where asked for
+    matrix: Float[np.ndarray, "*C n n"] | None = None  # H with a diagonal of zeros, where asked for
 
 
 class _Sums(eqx.Module):
     """The accumulators on the device."""
 
-    rows: jax.Array  # (S + 1, n): the models', then the contrast's
-    squares: jax.Array
-    products: jax.Array
+    rows: jax.Array  # (S + C, n): the models', then the contrasts'
+    squares: jax.Array  # (C, C)
+    products: jax.Array  # (C, n, B)
 
 
 @float64
@@ -67,8 +69,8 @@ def gram_sums(
     x : (n, D) array
         Checked observations (``operator.observations``).
     scores : (S, n, ...) array
-    contrast : (S,) array
-        The coefficients c of H, for example (1, -1) for a comparison.
+    contrast : (S,) or (C, S) array
+        The coefficients c of H, for example (1, -1) for a comparison; or a row for each of several.
     weights : (n, B) array, optional
     tile : int, optional
         Rows of a tile. Changes time and memory, not the answer.
@@ -77,12 +79,31 @@ def gram_sums(
     whole : bool
         Whether to add the ``matrix`` itself, for small n.
     """
-    n = len(x)
+    n, contrasts = len(x), np.atleast_2d(np.asarray(contrast, dtype=np.float64))
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
     if bags.fits(operator, kernel):
-        arrays = (np.asarray(scores), np.asarray(contrast, dtype=np.float64), weights)
-        return _sums_of_bags(operator, kernel, x, *arrays, tile, sensitive, whole)
-    rows = tile_rows(operator, kernel, *x.shape) if tile is None else min(tile, n)
+        sums = _sums_of_bags(operator, kernel, x, np.asarray(scores), contrasts, weights, tile, sensitive, whole)
+    else:
+        sums = _sums_of_tiles(operator, kernel, x, np.asarray(scores), contrasts, weights, tile, whole)
+        if sensitive and isinstance(operator, DiscreteOperator):
+            sums = sums._replace(sensitivity=sensitivity(operator, kernel, x, scores))
+    return sums if np.ndim(contrast) == 2 else alone(sums)
+
+
+def alone(sums: GramSums) -> GramSums:
+    """The sums of one contrast, without the axis of contrasts."""
+    return sums._replace(
+        rows=sums.rows[0],
+        squares=float(sums.squares[0, 0]),
+        diagonal=sums.diagonal[0],
+        products=sums.products[0],
+        matrix=None if sums.matrix is None else sums.matrix[0],
+    )
+
+
+def _sums_of_tiles(operator, kernel, x, scores, contrasts, weights, tile: int | None, whole: bool) -> GramSums:
+    n, (count, models) = len(x), contrasts.shape
+    rows = tile_rows(operator, kernel, n, x.shape[1], models) if tile is None else min(tile, n)
     blocks = -(-n // rows)
     length = blocks * rows
 
@@ -92,38 +113,37 @@ def gram_sums(
         width[axis] = (0, length - n)
         return jnp.asarray(np.pad(array, width, mode="edge"))
 
-    data = (padded(x, 0), padded(np.asarray(scores), 1), padded(weights, 0))
+    data = (padded(x, 0), padded(scores, 1), padded(weights, 0))
     arrays, static = eqx.partition(on_device((operator, kernel)), eqx.is_array)
-    fixed = (arrays, jnp.asarray(contrast, dtype=jnp.float64), data, jnp.asarray(n))
-    sums = _Sums(jnp.zeros((len(scores) + 1, length)), jnp.zeros(()), jnp.zeros((length, weights.shape[1])))
-    matrix = np.empty((length, length)) if whole else None
+    fixed = (arrays, jnp.asarray(contrasts), data, jnp.asarray(n))
+    sums = _Sums(jnp.zeros((models + count, length)), jnp.zeros((count, count)), jnp.zeros((count, length, weights.shape[1])))
+    matrix = np.empty((count, length, length)) if whole else None
     with named_errors(kernel, x.shape[1]), track("kernel", blocks * (blocks + 1) // 2) as advance:
         for i in range(blocks):
             for j in range(i, blocks):
                 sums, h = _add_tile(sums, fixed, np.array([i, j]), static, rows)
                 if matrix is not None:
                     row, column = slice(i * rows, (i + 1) * rows), slice(j * rows, (j + 1) * rows)
-                    matrix[row, column], matrix[column, row] = h, h.T
+                    matrix[:, row, column], matrix[:, column, row] = h, np.swapaxes(h, 1, 2)
             jax.block_until_ready(sums)
             advance(blocks - i)
     row_sums = np.asarray(sums.rows)[:, :n]
     model_diagonal = paired(operator, kernel, data[0], data[1], data[0], data[1])[:, :n]
     check_finite_sums(kernel, np.concatenate([row_sums, model_diagonal]))
-    diagonal = np.asarray(contrast, dtype=np.float64) @ model_diagonal
+    diagonal = contrasts @ model_diagonal
     return GramSums(
-        model_rows=row_sums[:-1],
+        model_rows=row_sums[:models],
         model_diagonal=model_diagonal,
-        rows=row_sums[-1],
-        squares=float(sums.squares),
+        rows=row_sums[models:],
+        squares=np.asarray(sums.squares),
         diagonal=diagonal,
-        products=np.asarray(sums.products)[:n] + diagonal[:, None] * weights,
-        sensitivity=sensitivity(operator, kernel, x, scores) if sensitive and isinstance(operator, DiscreteOperator) else None,
-        matrix=None if matrix is None else matrix[:n, :n],
+        products=np.asarray(sums.products)[:, :n] + diagonal[:, :, None] * weights,
+        matrix=None if matrix is None else matrix[:, :n, :n],
     )
 
 
 def _sums_of_bags(
-    operator: Any, kernel: Any, x, scores, contrast, weights, tile: int | None, sensitive: bool, whole: bool
+    operator: Any, kernel: Any, x, scores, contrasts, weights, tile: int | None, sensitive: bool, whole: bool
 ) -> GramSums:
     """The same where documents are compared by their words alone."""
     every, tokens = bags.prepare(operator, x, scores)
@@ -132,8 +152,10 @@ def _sums_of_bags(
     edges = [(first, min(first + rows, n)) for first in range(0, n, rows)]
     parts = [every.part(*edge) for edge in edges]
     pairs = [(i, j) for i in range(len(edges)) for j in range(i, len(edges))]
-    sums, diagonal, products, squares = np.zeros((len(scores) + 1, n)), np.zeros((len(scores), n)), np.zeros(weights.shape), 0.0
-    matrix = np.empty((n, n)) if whole else None
+    count, models = contrasts.shape
+    sums, diagonal = np.zeros((models + count, n)), np.zeros((models, n))
+    products, squares = np.zeros((count, *weights.shape)), np.zeros((count, count))
+    matrix = np.empty((count, n, n)) if whole else None
     slopes = [bags.Slopes(np.zeros(part.stay.shape), np.zeros(part.weights.shape)) for part in parts]
 
     def one(pair):
@@ -153,33 +175,34 @@ def _sums_of_bags(
             if i == j:
                 diagonal[:, row] = np.einsum("sii->si", blocks)
                 blocks[:, np.arange(blocks.shape[1]), np.arange(blocks.shape[1])] = 0.0
-            h = np.tensordot(contrast, blocks, 1)
+            h = np.tensordot(contrasts, blocks, 1)
             if matrix is not None:
-                matrix[row, column], matrix[column, row] = h, h.T
-            with_contrast = np.concatenate([blocks, h[None]])
-            sums[:, row] += with_contrast.sum(2)
-            squares += (1 + (i != j)) * float(np.sum(h**2))
+                matrix[:, row, column], matrix[:, column, row] = h, np.swapaxes(h, 1, 2)
+            with_contrasts = np.concatenate([blocks, h])
+            sums[:, row] += with_contrasts.sum(2)
+            flat = h.reshape(count, -1)
+            squares += (1 + (i != j)) * (flat @ flat.T)
             if matrix is None:
-                products[row] += h @ weights[column]
+                products[:, row] += h @ weights[column]
             if i != j:  # a tile off the diagonal stands for its transpose too
-                sums[:, column] += with_contrast.sum(1)
+                sums[:, column] += with_contrasts.sum(1)
                 if matrix is None:
-                    products[column] += h.T @ weights[row]
+                    products[:, column] += np.swapaxes(h, 1, 2) @ weights[row]
             for k, part in found:
                 slopes[k] = bags.Slopes(slopes[k].stay + part.stay, slopes[k].moves + part.moves)
             advance(1)
     if matrix is not None:
         products = matrix @ weights
-    own = contrast @ diagonal
+    own = contrasts @ diagonal
     total = bags.Slopes(*(np.concatenate(part, 1) for part in zip(*slopes, strict=True)))
     found = bags.sensitivity(operator, x, scores, total, tokens) if sensitive else None
-    return GramSums(sums[:-1], diagonal, sums[-1], squares, own, products + own[:, None] * weights, found, matrix)
+    return GramSums(sums[:models], diagonal, sums[models:], squares, own, products + own[:, :, None] * weights, found, matrix)
 
 
 @partial(jax.jit, static_argnames=("static", "rows"), donate_argnames="sums")
 def _add_tile(sums: _Sums, fixed, position, static, rows: int) -> tuple[_Sums, jax.Array]:
-    """The sums with the tile at a position added, and the contrast's tile itself."""
-    arrays, contrast, (x, scores, weights), n = fixed
+    """The sums with the tile at a position added, and the contrasts' tiles themselves."""
+    arrays, contrasts, (x, scores, weights), n = fixed
     operator, kernel = eqx.combine(arrays, static)
     i, j = position
 
@@ -192,19 +215,26 @@ def _add_tile(sums: _Sums, fixed, position, static, rows: int) -> tuple[_Sums, j
     row, column = i * rows + jnp.arange(rows), j * rows + jnp.arange(rows)
     counted = (row[:, None] != column) & (row < n)[:, None] & (column < n)
     blocks = operator.block(kernel, at(x, i), at(scores, i, 1), at(x, j), at(scores, j, 1))
-    blocks = [jnp.where(counted, block, 0.0) for block in blocks]
-    h = sum(c * block for c, block in zip(contrast, blocks, strict=True))
+    blocks = jnp.where(counted, blocks, 0.0)
+    h = weighted_sums(contrasts, blocks)
     mirrored = (i != j).astype(h.dtype)  # a tile off the diagonal stands for its transpose too
-    every = [*blocks, h]
-    rows_i, rows_j = (jnp.stack([part.sum(axis) for part in every]) for axis in (1, 0))
-    products = add(sums.products, i, h @ at(weights, j))
-    products = jax.lax.cond(i == j, lambda: products, lambda: add(products, j, h.T @ at(weights, i)))
+    rows_i, rows_j = (jnp.concatenate([blocks.sum(axis), h.sum(axis)]) for axis in (2, 1))
+    products = add(sums.products, i, h @ at(weights, j), 1)
+    products = jax.lax.cond(i == j, lambda: products, lambda: add(products, j, jnp.swapaxes(h, 1, 2) @ at(weights, i), 1))
+    flat = h.reshape(len(h), -1)
     added = _Sums(
         rows=add(add(sums.rows, i, rows_i, 1), j, mirrored * rows_j, 1),
-        squares=sums.squares + (1 + mirrored) * jnp.sum(h**2),
+        squares=sums.squares + (1 + mirrored) * (flat @ flat.T),
         products=products,
     )
     return added, h
+
+
+def weighted_sums(contrasts, blocks):
+    """sum_s c_s H_s for each row c of the contrasts: written out for a few models, a matrix product for many."""
+    if len(blocks) > UNROLLED_MODELS:
+        return jnp.tensordot(contrasts, blocks, 1)
+    return jnp.stack([sum(c * block for c, block in zip(row, blocks, strict=True)) for row in contrasts])
 
 
 @float64
@@ -276,13 +306,13 @@ def on_device(tree):
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
-def tile_rows(operator: SteinOperator, kernel: Kernel, n: int, dim: int) -> int:
+def tile_rows(operator: SteinOperator, kernel: Kernel, n: int, dim: int, models: int = 2) -> int:
     """Rows of a tile: equal parts, within a budget of memory, in a multiple that lets nearby n share a compilation."""
     if isinstance(operator, DiscreteOperator):
         entries = 2 * dim * operator.choices + 2 * operator.choices**2  # numbers kept for each pair of a tile
         largest = min(ELEMENTWISE_TILE, max(8, int(np.sqrt(BUDGET / (8 * entries)))))
     elif by_products(kernel):
-        largest = TILE
+        largest = TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE
     else:
         largest = min(ELEMENTWISE_TILE, max(8, BUDGET // (8 * dim * dim)))
     blocks = -(-n // largest)

@@ -12,7 +12,7 @@ from ... import estimate_scores
 from ..._float64 import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import DirichletProcessMixture
-from ..drawing import draw
+from ...models.drawing import draw
 from ..experiment import Experiment, Outcome, Task, timed
 from ..testing import run_tests
 from .ppca import DATA, score_test

@@ -14,9 +14,9 @@ from ..._float64 import as_float64
 from ...inference.mmd import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
 from ...models import LDA
+from ...models.drawing import draw
 from ...scores.operators import DISCRETE
 from ...stein import SteinOperator
-from ..drawing import draw
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
 from ..testing import run_tests
 

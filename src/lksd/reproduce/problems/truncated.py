@@ -13,8 +13,8 @@ from ... import estimate_scores
 from ..._float64 import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import TruncatedPPCA
+from ...models.drawing import draw
 from ...samplers import Exchange
-from ..drawing import draw
 from ..experiment import TABLE, Experiment, Outcome, Task, timed
 from ..testing import run_tests
 from .ppca import HOLDOUT, LATENT, NOISE, PROBLEM_1, PROBLEM_2, SIZES, crossed, perturbed, score_test

@@ -10,7 +10,7 @@ import numpy as np
 from .._compile import compiled
 from .._float64 import float64
 from .._keys import observation_keys
-from ..models.base import float64_leaves, of_length
+from .base import float64_leaves, of_length
 
 
 @float64

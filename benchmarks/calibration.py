@@ -1,0 +1,86 @@
+"""Rejection rates of the default tests where the null hypothesis is true, as a table: python benchmarks/calibration.py [TRIALS].
+
+Writes docs/null-problems.md. Every problem is run with its own fixed seeds; a rate is above its level where an exact binomial
+test says so at 0.05 over the number of problems. The exit code is 1 if any is.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "inference")]
+import nulls  # noqa: E402
+
+import lksd  # noqa: E402
+
+LEVEL, TRIALS = 0.05, 400
+PAGE = """# Null problems
+
+{count} problems in which the null hypothesis is true, at level {level}, {trials} trials each, made by `make calibration`
+(lksd {version}, NumPy {numpy}, {machine}). Asymmetric ties are models that are wrong in different ways and equally far from the
+data: found by quadrature for Gaussian data, by enumeration for discrete data. Mirror images tie by symmetry. Everything else is
+the default of `compare`, `compare_scores` or `rank_scores`; a ranking rejects if any of its differences comes out significant.
+
+The interval is Clopper and Pearson's of 95 %; p is that of an exact binomial test of "the rate is at most {level}". With a
+Bonferroni correction for {count} problems a rate is above its level where p < {threshold:.2g}: **{above} of {count} are**. The
+smallest p is {smallest:.2g}.
+
+| models | tie | kernel | operator | n | rejected | rate | interval | p |
+|---|---|---|---|---|---|---|---|---|
+{rows}
+"""
+
+
+def row(problem: nulls.Null, rejected: int, trials: int) -> tuple[str, float]:
+    found = stats.binomtest(rejected, trials, LEVEL, alternative="greater")
+    low, high = stats.binomtest(rejected, trials, LEVEL).proportion_ci(0.95)
+    cells = (problem.family, problem.tie, problem.kernel, problem.operator, str(problem.n), f"{rejected} of {trials}")
+    return f"| {' | '.join(cells)} | {rejected / trials:.3f} | {low:.3f} to {high:.3f} | {found.pvalue:.2g} |", found.pvalue
+
+
+def part(arguments: tuple[int, int, int]) -> list[tuple[int, int]]:
+    """The rejections of every so-many-th problem."""
+    start, step, trials = arguments
+    found = []
+    for index, problem in list(enumerate(nulls.problems()))[start::step]:
+        found.append((index, sum(problem.rejects(number) for number in range(trials))))
+        print(row(problem, found[-1][1], trials)[0], flush=True)
+    return found
+
+
+def main(trials: int) -> int:
+    workers = os.cpu_count() or 1
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        parts = list(pool.map(part, [(start, workers, trials) for start in range(workers)]))
+    rejected = dict(pair for found in parts for pair in found)
+    problems = nulls.problems()
+    lines, pvalues = zip(*(row(problem, rejected[i], trials) for i, problem in enumerate(problems)), strict=True)
+    threshold = 0.05 / len(problems)
+    above = sum(p < threshold for p in pvalues)
+    page = PAGE.format(
+        count=len(problems),
+        level=LEVEL,
+        trials=trials,
+        version=lksd.__version__,
+        numpy=np.__version__,
+        machine=platform.machine(),
+        threshold=threshold,
+        above=above or "none",
+        smallest=min(pvalues),
+        rows="\n".join(lines),
+    )
+    (ROOT / "docs" / "null-problems.md").write_text(page, encoding="utf-8")
+    return int(above > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS))

@@ -1,0 +1,260 @@
+"""The differences of models under one kernel and operator: estimates, standard errors, and how they are judged."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .._validation import check_choice, check_number, check_probability, check_seed
+from ..stein import GramSums, gram_sums, paired
+from . import ustatistic
+from .calibration import (
+    BOOTSTRAP_LIMIT,
+    EDGEWORTH_ROWS,
+    SMALLEST_ALPHA,
+    Edgeworth,
+    expansions,
+    projections,
+    quadratic_forms,
+    replicate_count,
+)
+from .hypotheses import Hypothesis
+from .multiplicity import CORRECTIONS, Family, root_of, unit
+from .resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
+
+VARIANCES = ("auto", "jackknife", "ustat", "vstat", "regularised")
+CALIBRATIONS = ("auto", "bootstrap", "edgeworth", "normal")
+ALTERNATIVES = ("greater", "two-sided")
+ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
+MATRIX_CELLS = 2**27  # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
+DEGENERATE = 0.1  # share of the projections in the variance of U below which the normal approximation is in doubt
+
+
+class Options(NamedTuple):
+    """What the caller wants."""
+
+    alternative: str
+    alpha: float
+    margin: float
+    variance: str
+    calibration: str
+    correction: str
+    seed: int
+
+    def checked(self) -> Options:
+        check_choice("alternative", self.alternative, ALTERNATIVES)
+        check_choice("variance", self.variance, VARIANCES)
+        check_choice("calibration", self.calibration, CALIBRATIONS)
+        check_choice("correction", self.correction, CORRECTIONS)
+        if self.variance not in ("auto", "jackknife") and self.calibration in ("bootstrap", "edgeworth"):
+            raise ValueError(
+                f"calibration: expected 'normal' or 'auto' with variance={self.variance!r}; got {self.calibration!r}. "
+                "The bootstrap and the expansion are made for the jackknife variance."
+            )
+        if self.calibration == "bootstrap":
+            replicate_count(check_probability("alpha", self.alpha))
+        if check_number("margin", self.margin) < 0:
+            raise ValueError(f"margin: expected a number of at least 0; got {self.margin}. It is a difference too small to matter.")
+        return self._replace(alpha=check_probability("alpha", self.alpha), margin=float(self.margin), seed=check_seed(self.seed))
+
+    @property
+    def two_sided(self) -> bool:
+        return self.alternative == "two-sided"
+
+    @property
+    def guarded(self) -> bool:
+        """Whether no p-value may fall below the normal one."""
+        return self.calibration == "auto"
+
+
+class Contrasts(NamedTuple):
+    """All differences of two models: T is (estimate - margin) / error, never computed where the error is nil."""
+
+    hypothesis: Hypothesis
+    sums: GramSums  # of the models against the last of them
+    pairs: Pairs
+    rows: np.ndarray  # (A, n)
+    zeta: ustatistic.Components
+    difference: np.ndarray  # (A,), U
+    estimate: np.ndarray  # (A,), U or its regularised form
+    error: np.ndarray  # (A,), 0 where the difference varies at rounding level, NaN where the variance estimate is negative
+    plain: tuple[np.ndarray, np.ndarray]  # both without regularisation that was not asked for: what replicates are replicates of
+    alike: np.ndarray  # (A,), whether the scores agree to rounding
+    regularised: np.ndarray  # (A,)
+    expansion: Edgeworth | None  # a and c of each difference, where they are wanted
+    replicates: np.ndarray | None  # (A, B), of T under a difference of zero
+    influences: np.ndarray  # (C, k), what each observation, or pair of them, adds to the models' estimates
+
+    @property
+    def live(self) -> np.ndarray:
+        """Where there is a T to judge."""
+        return (self.error > 0) & (self.plain[1] > 0)
+
+    def statistics(self, margin: float) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.live, (self.estimate - margin) / self.error, np.where(self.error == 0, 0.0, math.nan))
+
+
+def studentise(family: list[Hypothesis], options: Options, sensitive: bool = False) -> list[Contrasts]:
+    """Every hypothesis, on the same resamples."""
+    n, models = len(family[0].x), len(family[0].scores)
+    chosen = choose_calibration(options, n, models)
+    weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
+    return [contrasts_of(hypothesis, options, chosen, weights, sensitive) for hypothesis in family]
+
+
+def choose_calibration(options: Options, n: int, models: int) -> str:
+    if options.variance not in ("auto", "jackknife"):
+        return "normal"
+    if options.calibration != "auto":
+        return options.calibration
+    small = n <= BOOTSTRAP_LIMIT and (models - 1) * n**2 <= MATRIX_CELLS
+    return "bootstrap" if small and options.alpha >= SMALLEST_ALPHA else "edgeworth"
+
+
+def contrasts_of(
+    hypothesis: Hypothesis, options: Options, calibration: str, weights: np.ndarray | None, sensitive: bool
+) -> Contrasts:
+    kernel, operator, x, scores = hypothesis.kernel, hypothesis.operator, hypothesis.x, hypothesis.scores
+    n, models = len(x), len(scores)
+    pairs = all_pairs(models)
+    whole = options.guarded and weights is not None  # for the expansion beside the bootstrap
+    sums = gram_sums(
+        operator, kernel, x, scores, against_last(models), None if whole else weights, sensitive=sensitive, whole=whole
+    )
+    alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
+    rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
+    squares = np.where(alike, 0.0, pairs.squared(sums.squares))
+    zeta, difference = ustatistic.components(rows, squares), ustatistic.u_statistic(rows)
+    order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
+    regularised = np.full(len(alike), options.variance == "regularised")
+    if options.variance == "auto":
+        regularised = ~alike & (linear_share(n, zeta) < DEGENERATE)
+    if options.variance == "ustat":
+        variance = ustatistic.ustat_variance(rows, squares)
+    elif options.variance == "vstat":
+        variance = ustatistic.vstat_variance(rows, pairs.of(sums.diagonal))
+    else:
+        variance = ustatistic.jackknife_variance(rows)
+    scale = np.abs(sums.model_diagonal).mean(1)
+    rounding = ROUNDING * (scale[pairs.first] + scale[pairs.second]) / 2
+    estimate, error = difference, error_of(variance, n, np.where(alike, np.inf, rounding))
+    plain, influences = (estimate, error), 2 * ustatistic.centred(sums.rows) / (n - 2)
+    if regularised.any():
+        at_pairs = values_at(hypothesis, order)
+        other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
+        estimate = np.where(regularised, other.estimate, estimate)
+        error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
+        if options.variance == "regularised":
+            plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
+    return Contrasts(
+        hypothesis=hypothesis,
+        sums=sums,
+        pairs=pairs,
+        rows=rows,
+        zeta=zeta,
+        difference=difference,
+        estimate=np.where(alike, 0.0, estimate),
+        error=error,
+        plain=plain,
+        alike=alike,
+        regularised=regularised,
+        expansion=expansion(hypothesis, sums, rows, pairs, options.seed) if whole or calibration == "edgeworth" else None,
+        replicates=None if weights is None else studentised_replicates(sums, weights, pairs),
+        influences=influences,
+    )
+
+
+def error_of(variance: np.ndarray, n: int, rounding: np.ndarray) -> np.ndarray:
+    """sqrt(v / n); 0 where v is that of rounding, NaN where it is negative."""
+    root = np.sqrt(np.where(variance < 0, math.nan, variance))
+    return np.where(root <= rounding, 0.0, root / math.sqrt(n))
+
+
+def against_last(models: int) -> np.ndarray:
+    """Every model but the last minus the last: (1, -1) for two."""
+    return np.eye(models)[:-1] - np.eye(models)[-1]
+
+
+def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
+    """Whether two models' scores are equal up to rounding."""
+    return bool(np.abs(score_p - score_q).max() <= ROUNDING * max(np.abs(score_p).max(), np.abs(score_q).max()))
+
+
+def linear_share(n: int, zeta: ustatistic.Components) -> np.ndarray:
+    """The part of Var(U) that the projections make: where it is small, U is nearly degenerate and not normal."""
+    linear, whole = 4 * (n - 2) * zeta.zeta_1, 4 * (n - 2) * zeta.zeta_1 + 2 * zeta.zeta_2
+    return np.where(linear > 0, linear / np.where(whole > 0, whole, 1.0), 0.0)
+
+
+def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
+    """H of every model against the last, at disjoint pairs of observations."""
+    first, second = order[0::2], order[1::2]
+    x, scores = hypothesis.x, hypothesis.scores
+    values = paired(hypothesis.operator, hypothesis.kernel, x[first], scores[:, first], x[second], scores[:, second])
+    return against_last(len(scores)) @ values
+
+
+def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: Pairs, seed: int) -> Edgeworth:
+    """The Edgeworth expansions; g'Hg comes from at most ``EDGEWORTH_ROWS`` observations."""
+    n, models = rows.shape[1], len(hypothesis.scores)
+    subset, g = np.arange(n), projections(sums.rows)
+    if sums.matrix is not None:
+        return expansions(rows, subset, quadratic_forms(sums.matrix @ g.T, g, pairs))
+    if n > EDGEWORTH_ROWS:
+        subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
+    g = g[:, subset]
+    part = gram_sums(
+        hypothesis.operator, hypothesis.kernel, hypothesis.x[subset], hypothesis.scores[:, subset], against_last(models), g.T
+    )
+    return expansions(rows, subset, quadratic_forms(part.products - part.diagonal[:, :, None] * g.T, g, pairs))
+
+
+# ------------------------------------------------------------- as a family of one-sided hypotheses
+
+
+def family_of(tests: list[Contrasts], options: Options, both: bool) -> Family:
+    """The live differences of all tests, one after another; where ``both`` sides count, then all of them turned round.
+
+    Where the regularised form was chosen for a difference that is nearly degenerate, its T and the plain one must both be
+    large: its normal score is the smaller of the two.
+    """
+    live = np.concatenate([test.live for test in tests])
+
+    def joined(parts) -> np.ndarray:
+        every = np.concatenate(list(parts))[live]
+        return np.concatenate([every, -every]) if both else every
+
+    def studentised(estimates: list[np.ndarray], errors: list[np.ndarray]) -> np.ndarray:
+        error = np.tile(np.concatenate(errors)[live], 1 + both)
+        return (joined(estimates) - options.margin) / error
+
+    plain = studentised([test.plain[0] for test in tests], [test.plain[1] for test in tests])
+    replicates = None
+    if tests[0].replicates is not None:
+        replicates = joined(test.replicates for test in tests)
+    scores = None
+    if replicates is None or options.guarded:
+        scores = plain
+        if tests[0].expansion is not None:
+            a, c = (joined(getattr(test.expansion, name) for test in tests) for name in "ac")
+            transformed = Edgeworth(a, c).transformed(plain)
+            scores = np.minimum(transformed, plain) if options.guarded else transformed
+        scores = np.minimum(
+            scores,
+            np.where(
+                np.tile(np.concatenate([test.regularised for test in tests])[live], 1 + both),
+                studentised([test.estimate for test in tests], [test.error for test in tests]),
+                np.inf,
+            ),
+        )
+    return Family(plain, scores, joined(factors_of(tests)), replicates)
+
+
+def factors_of(tests: list[Contrasts]) -> list[np.ndarray]:
+    """For every test the rows, of length one, whose inner products are the correlations of all differences of all tests."""
+    root = root_of(np.concatenate([ustatistic.centred(test.influences) for test in tests]))
+    ends = np.cumsum([len(test.influences) for test in tests])
+    return [unit(test.pairs.of(own)) for test, own in zip(tests, np.split(root, ends[:-1]), strict=True)]

@@ -1,0 +1,95 @@
+"""One call from several models and data to their ranking."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .._progress import progress_wanted
+from ..scores import ScoreEstimate
+from .contrasts import Options, studentise
+from .diagnosis import chain_quality
+from .hypotheses import hypotheses
+from .preparation import as_scores, check_enough, check_roles, common_operators, prepare, read_words
+from .rank_result import RankResult
+from .ranking import check_names, rank_all, ranking_settings
+from .settings import as_settings
+
+
+def rank(
+    x,
+    models,
+    *,
+    kernel=None,
+    operator=None,
+    alpha: float = 0.05,
+    margin: float = 0.0,
+    variance: str = "auto",
+    calibration: str = "auto",
+    correction: str = "max-t",
+    sampler=None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    chains: int | None = None,
+    exact: bool | None = None,
+    initial=None,
+    index=None,
+    holdout=None,
+    standardise: bool = False,
+    counts: bool | None = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> RankResult:
+    """Rank latent variable models by how close they are to the data, with p-values for all pairs at once.
+
+    The parameters that are not described here are those of ``compare``.
+
+    Parameters
+    ----------
+    x : (n, D) array
+        Independent observations that no model was fitted on, in any form that ``compare`` takes.
+    models : dict of LatentVariableModel or ScoreEstimate, or list of (name, model)
+        At least two models of the same data, by their names.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> rng = np.random.default_rng(0)
+    >>> weight = rng.random((5, 2))
+    >>> x = rng.normal(size=(100, 2)) @ weight.T + rng.normal(size=(100, 5))
+    >>> models = {f"noise {s}": lksd.models.PPCA(weight, s) for s in (1.0, 1.5, 2.0)}
+    >>> lksd.rank(x, models).confidence_set
+    ('noise 1.0',)
+    """
+    wanted = Options("two-sided", alpha, margin, variance, calibration, correction, seed).checked()
+    named = check_names("models", models)
+    check_roles(named)
+    check_enough(x)
+    x, read, left_out = read_words(x, list(named.values()))
+    named = dict(zip(named, read, strict=True))
+    options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
+    operators = common_operators(list(named.values()), operator, paper=False)
+    with progress_wanted(progress):
+        scores = {name: scores_of(name, model, x, operators, options) for name, model in named.items()}
+        prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
+        titles = tuple(f"scores of {name}" for name in named)
+        family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
+        result, _ = rank_all(studentise(family, wanted), tuple(named), wanted)
+    quality = {name: chain_quality([one]) for name, one in scores.items()}
+    notes = [*left_out, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
+    return replace(
+        result,
+        diagnostics=tuple(quality[name] for name in result.names),
+        notes=(*result.notes, *notes, *prepared.notes),
+        settings=ranking_settings(chosen, wanted) | as_settings(options),
+    )
+
+
+def scores_of(name: str, model, x, operators, options) -> ScoreEstimate:
+    """The model's scores; what is wrong is said with its name."""
+    try:
+        return as_scores(model, x, operators, options, paper=False)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -1,0 +1,198 @@
+"""All differences of several models at once, from their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from . import ustatistic
+from .calibration import Edgeworth
+from .comparison import most_significant
+from .contrasts import Contrasts, Options, family_of, studentise
+from .hypotheses import hypotheses
+from .multiplicity import Adjusted, adjust
+from .rank_result import RankResult
+from .records import read_only
+from .selection import selective_pvalues
+from .settings import as_settings
+
+
+def rank_scores(
+    x,
+    scores,
+    kernel,
+    *,
+    operator=None,
+    alpha: float = 0.05,
+    margin: float = 0.0,
+    variance: str = "auto",
+    calibration: str = "auto",
+    correction: str = "max-t",
+    seed: int = 0,
+    mask=None,
+) -> RankResult:
+    """Rank models by how close they are to the data, from their scores at the data.
+
+    All ordered pairs of models are tested together: that one fits at least as well as the other. The parameters that
+    are not described here are those of ``compare_scores``.
+
+    Parameters
+    ----------
+    scores : dict of arrays, or list of (name, array)
+        Each model's scores at ``x`` by its name; tuples of arrays where several operators are given.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=(300, 2))
+    >>> scores = {"far": -(x - 1), "near": -(x - 0.5), "right": -x}
+    >>> result = lksd.rank_scores(x, scores, lksd.kernels.IMQ.median(x))
+    >>> result.names, result.confidence_set
+    (('right', 'near', 'far'), ('right',))
+    """
+    options = Options("two-sided", alpha, margin, variance, calibration, correction, seed).checked()
+    named = check_names("scores", scores)
+    family = hypotheses(x, tuple(named.values()), tuple(named), kernel, operator, mask)
+    result, _ = rank_all(studentise(family, options), tuple(named), options)
+    return replace(result, settings=ranking_settings({"kernel": kernel, "operator": operator}, options))
+
+
+def check_names(role: str, models) -> dict[str, Any]:
+    """At least two models, each with a name of its own."""
+    if not isinstance(models, Mapping) and not (
+        isinstance(models, (list, tuple)) and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in models)
+    ):
+        raise TypeError(
+            f"{role}: expected a dict of models by their names, or a list of (name, model); got {type(models).__name__}. "
+            "Name the models."
+        )
+    entries = list(models.items() if isinstance(models, Mapping) else models)
+    for name, _ in entries:
+        if not isinstance(name, str) or not name.strip():
+            raise TypeError(f"{role}: expected names that are text; got {name!r}. Use strings as names.")
+    names = [name for name, _ in entries]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{role}: expected a different name for every model; got {twice[0]!r} twice. Rename one.")
+    if len(names) < 2:
+        raise ValueError(f"{role}: expected at least two models to rank; got {len(names)}. Test one alone with goodness_of_fit.")
+    return dict(entries)
+
+
+def ranking_settings(chosen: dict[str, Any], options: Options) -> dict[str, Any]:
+    return as_settings(chosen | {name: value for name, value in options._asdict().items() if name != "alternative"})
+
+
+def rank_all(tests: list[Contrasts], names: tuple[str, ...], options: Options) -> tuple[RankResult, Contrasts]:
+    """The ranking of the kernel and operator with the most significant difference, with all the others in it."""
+    live = np.concatenate([test.live for test in tests])
+    adjusted = Adjusted(np.ones(0))
+    if live.any():
+        adjusted = adjust(family_of(tests, options, both=True), options.correction, options.seed)
+    pvalues = np.ones((2, len(live)))  # that the first fits at least as well, and that the second does
+    pvalues[:, live] = adjusted.pvalues.reshape(2, -1)
+    count = len(tests[0].difference)
+    results = [
+        ranked(test, names, pvalues[:, number * count : (number + 1) * count], adjusted, int(2 * live.sum()), options)
+        for number, test in enumerate(tests)
+    ]
+    if len(results) == 1:
+        return results[0], tests[0]
+    best = most_significant(results, two_sided=True)
+    note = f"the kernel and operator with the most significant difference of {len(results)} is shown; all are corrected together."
+    return replace(results[best], tests=tuple(results), notes=(*results[best].notes, note)), tests[best]
+
+
+def ranked(
+    test: Contrasts, names: tuple[str, ...], pvalues: np.ndarray, adjusted: Adjusted, hypotheses: int, options: Options
+) -> RankResult:
+    """One kernel and operator, the models in their order."""
+    n, models = test.rows.shape[1], len(names)
+    ksd = ustatistic.u_statistic(test.sums.model_rows)
+    order = np.argsort(ksd, kind="stable")
+    lower, upper = simultaneous_ends(test, adjusted, hypotheses, options)
+    against = np.concatenate([ustatistic.u_statistic(test.sums.rows), [0.0]])  # to the last model, where common parts cancel
+    psi = 2 * ustatistic.centred(np.concatenate([test.sums.rows, np.zeros((1, n))])) / (n - 2)
+    selective = selective_pvalues(against, psi @ psi.T / (n * (n - 1)), int(order[0]), options.margin)
+    statistics = [np.zeros(1), *(side[test.live] for side in (test.statistics(options.margin), -test.statistics(-options.margin)))]
+    grid = np.ix_(order, order)
+
+    def matrix(one_way: np.ndarray, other_way: np.ndarray, same: float) -> np.ndarray:
+        found = np.full((models, models), same)
+        found[test.pairs.first, test.pairs.second] = one_way
+        found[test.pairs.second, test.pairs.first] = other_way
+        return read_only(found[grid])
+
+    return RankResult(
+        statistic=float(np.concatenate(statistics).max()),
+        pvalue=float(pvalues.min()),
+        reject=bool(pvalues.min() <= options.alpha),
+        alpha=options.alpha,
+        n=n,
+        kernel=str(test.hypothesis.kernel),
+        seed=options.seed,
+        names=tuple(names[i] for i in order),
+        ksd=read_only(ksd[order]),
+        ksd_errors=read_only(np.sqrt(ustatistic.jackknife_variance(test.sums.model_rows) / n)[order]),
+        differences=matrix(test.difference, -test.difference, 0.0),
+        standard_errors=matrix(test.error, test.error, 0.0),
+        pvalues=matrix(pvalues[0], pvalues[1], 1.0),
+        lower=matrix(lower, -upper, 0.0),
+        selective_pvalues=read_only(selective[order]),
+        margin=options.margin,
+        correction=options.correction,
+        operator=str(test.hypothesis.operator),
+        calibration=calibration_of(test, options),
+        notes=(*test.hypothesis.notes, *notes_of(test, names, options)),
+    )
+
+
+def simultaneous_ends(test: Contrasts, adjusted: Adjusted, hypotheses: int, options: Options) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of intervals that hold all true differences at once with probability 1 - alpha."""
+    if adjusted.largest_score is not None:
+        z = adjusted.largest_score.upper_quantile(options.alpha)
+    else:
+        z = float(-ndtri(options.alpha / max(hypotheses, 1)))
+    resampled = -np.inf if adjusted.largest_statistic is None else adjusted.largest_statistic.upper_quantile(options.alpha)
+    above, below = np.full((2, len(test.error)), z)
+    if test.expansion is not None:
+        null = Edgeworth(*(np.where(test.live, part, 0.0) for part in (test.expansion.a, test.expansion.c)))
+        above, below = null.quantile(z), -null.quantile(-z)
+        if options.guarded:
+            above, below = np.maximum(above, z), np.maximum(below, z)
+    estimate, error = test.plain
+    lower, upper = estimate - error * np.maximum(above, resampled), estimate + error * np.maximum(below, resampled)
+    steadied = test.regularised  # both forms of the difference must exclude a value
+    lower = np.where(steadied, np.minimum(lower, test.estimate - z * test.error), lower)
+    upper = np.where(steadied, np.maximum(upper, test.estimate + z * test.error), upper)
+    known = [np.where(test.alike, 0.0, unknown) for unknown in (-np.inf, np.inf)]
+    return np.where(test.live, lower, known[0]), np.where(test.live, upper, known[1])
+
+
+def calibration_of(test: Contrasts, options: Options) -> str:
+    used = ["joint bootstrap"] * (test.replicates is not None) + ["Edgeworth"] * (test.expansion is not None)
+    if not used:
+        return "normal"
+    return f"largest p of {', '.join(used)} and normal" if options.guarded else used[0]
+
+
+def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[str]:
+    def listed(which: np.ndarray) -> str:
+        pairs = [f"{names[i]} and {names[j]}" for i, j in zip(*(side[which] for side in test.pairs), strict=True)]
+        return ", ".join(pairs[:3]) + (f" and {len(pairs) - 3} more pairs" if len(pairs) > 3 else "")
+
+    notes = []
+    if test.alike.any():
+        notes.append(f"indistinguishable, since their scores agree to rounding: {listed(test.alike)}.")
+    if (kept := ~test.live & ~test.alike).any():
+        notes.append(f"the difference has no usable variance, so it is not judged: {listed(kept)}.")
+    if options.variance == "auto" and (steadied := test.regularised & test.live).any():
+        notes.append(
+            "U is nearly degenerate, so that its normal approximation is in doubt and the regularised statistic is used: "
+            f"{listed(steadied)}."
+        )
+    return notes

@@ -1,0 +1,92 @@
+"""Joint resamples of the differences of all models, from their Gram matrices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from .._float64 import float64
+from ..stein import GramSums
+
+CELLS = 2**24  # numbers of the resamples that are held at once
+
+
+def multinomial_weights(n: int, replicates: int, seed: int) -> Float[np.ndarray, "n B"]:
+    """How often each observation is drawn in each resample of size n."""
+    chosen = np.random.default_rng(seed).integers(0, n, size=(replicates, n))
+    cells = chosen + n * np.arange(replicates)[:, None]
+    return np.bincount(cells.ravel(), minlength=n * replicates).reshape(replicates, n).T.astype(np.float64)
+
+
+class Pairs(NamedTuple):
+    """Which models are compared: first - second. All quantities of models are known up to those of the last of them."""
+
+    first: Int[np.ndarray, " A"]
+    second: Int[np.ndarray, " A"]
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """The differences, along the first axis, of what belongs to the models; the last model's, zero, is left out."""
+        every = np.concatenate([values, np.zeros((1, *values.shape[1:]))])
+        return every[self.first] - every[self.second]
+
+    def squared(self, moments: np.ndarray) -> np.ndarray:
+        """The second moments of the differences from those of the models, along the last two axes."""
+        every = np.zeros((*moments.shape[:-2], moments.shape[-2] + 1, moments.shape[-1] + 1))
+        every[..., :-1, :-1] = moments
+        i, j = self
+        return every[..., i, i] + every[..., j, j] - 2 * every[..., i, j]
+
+
+def all_pairs(models: int) -> Pairs:
+    """Every two models once; of two it is P - Q."""
+    return Pairs(*np.triu_indices(models, 1))
+
+
+def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"], pairs: Pairs) -> Float[np.ndarray, "A B"]:
+    """T* of each difference and resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
+    n, models = len(weights), len(sums.diagonal)
+    centre = (sums.rows.sum(1) + sums.diagonal.sum(1)) / n**2
+    beside = None if sums.matrix is None else np.moveaxis(sums.matrix, 0, 1).reshape(n, -1)  # all models' H, side by side
+    size = max(1, CELLS // (n * models))
+    found = []
+    for start in range(0, weights.shape[1], size):
+        w = weights[:, start : start + size].T  # (b, n)
+        if beside is None:
+            products = np.moveaxis(sums.products[:, :, start : start + size], 2, 0)
+        else:
+            products = (w @ beside).reshape(len(w), models, n) + sums.diagonal * w[:, None]
+        found.append(replicates_of(products - sums.diagonal, w, centre, pairs))
+    return np.concatenate(found).T
+
+
+def replicates_of(slots: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n"], centre, pairs: Pairs) -> np.ndarray:
+    """T* (b, A) from the row sums of the slots that hold each observation."""
+    n = w.shape[1]
+    mean = np.einsum("bcn,bn->bc", slots, w)[:, :, None] / n
+    moments = second_moments(slots - mean, w)
+    variance = 4 * pairs.squared(moments) / ((n - 1) * (n - 2) ** 2)
+    deviation = pairs.of((mean[:, :, 0] / (n - 1) - centre).T).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = deviation / np.sqrt(variance / n)
+    return np.where(variance > 0, t, np.nan)
+
+
+def second_moments(spread: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n"]) -> Float[np.ndarray, "b C C"]:
+    """sum_i w_i s_i s_i' for each resample: many small products, for which BLAS threads would mostly wait for each other."""
+    if spread.shape[1] == 1:
+        return np.einsum("bcn,bn->bc", spread**2, w)[:, :, None]
+    return np.asarray(_second_moments(spread, w))
+
+
+@float64
+def _second_moments(spread, w):
+    return _einsum(jnp.asarray(spread), jnp.asarray(w))
+
+
+@jax.jit
+def _einsum(spread, w):
+    return jnp.einsum("bcn,bn,bdn->bcd", spread, w, spread)
