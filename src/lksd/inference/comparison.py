@@ -69,7 +69,7 @@ def compare_scores(
         A difference of the squared discrepancies that is too small to matter: H0 is KSD_P^2 - KSD_Q^2 <= margin.
     variance : "auto", "jackknife", "ustat", "vstat" or "regularised"
         The paper's estimators, and one that is made for (nearly) identical models. "auto" is the jackknife, and the
-        regularised one where the U-statistic is nearly degenerate; the result says which was used.
+        regularised one where the U-statistic is nearly degenerate and ``calibration`` is "auto"; the result says which was used.
     calibration : "auto", "bootstrap", "edgeworth" or "normal"
         "normal" is the paper's. "auto" takes the bootstrap up to 1,000 observations and the expansion
         beyond, and never a p-value below the normal one.

@@ -130,7 +130,7 @@ def contrasts_of(
     zeta, difference = ustatistic.components(rows, squares), ustatistic.u_statistic(rows)
     order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
     regularised = np.full(len(alike), options.variance == "regularised")
-    if options.variance == "auto":
+    if options.variance == "auto" and options.guarded:  # the other calibrations are those of U itself
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE)
     if options.variance == "ustat":
         variance = ustatistic.ustat_variance(rows, squares)
