@@ -129,9 +129,6 @@ def contrasts_of(
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
     zeta, difference = ustatistic.components(rows, squares), ustatistic.u_statistic(rows)
     order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
-    regularised = np.full(len(alike), options.variance == "regularised")
-    if options.variance == "auto" and options.guarded:  # the other calibrations are those of U itself
-        regularised = ~alike & (linear_share(n, zeta) < DEGENERATE)
     if options.variance == "ustat":
         variance = ustatistic.ustat_variance(rows, squares)
     elif options.variance == "vstat":
@@ -142,6 +139,9 @@ def contrasts_of(
     rounding = ROUNDING * (scale[pairs.first] + scale[pairs.second]) / 2
     estimate, error = difference, error_of(variance, n, np.where(alike, np.inf, rounding))
     plain, influences = (estimate, error), 2 * ustatistic.centred(sums.rows) / (n - 2)
+    regularised = np.full(len(alike), options.variance == "regularised")
+    if options.variance == "auto" and options.guarded:  # the other calibrations are those of U itself
+        regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
         at_pairs = values_at(hypothesis, order)
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
