@@ -51,7 +51,7 @@ Standardise = Annotated[bool, option("Divide the columns by their standard devia
 Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", panel="Test")]
 Alpha = Annotated[float, option("The level of the test.", panel="Test")]
 Kernel = Annotated[list[str] | None, option(f"{', '.join(KERNELS)}, or file.py:name; may be repeated.", panel="Test")]
-Operator = Annotated[list[str] | None, option("langevin, difference, barker or gibbs; may be repeated.", panel="Test")]
+Operator = Annotated[list[str] | None, option("langevin, spherical, difference, barker or gibbs; may be repeated.", panel="Test")]
 Variance = Annotated[str, option("jackknife, ustat, vstat or regularised.", panel="Test")]
 Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's).", panel="Test")]
 Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]

@@ -4,6 +4,7 @@ from .base import Kernel, as_kernel, check_on, named_errors
 from .compose import PerCoordinate, Product, Sum, Weighted
 from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
 from .gram import gram, kernel_block
+from .graphs import Graphs
 from .radial import IMQ, Gaussian, Radial
 from .weights import BallBump, BoxBump, Polynomial
 
@@ -13,6 +14,7 @@ __all__ = [
     "BallBump",
     "BoxBump",
     "Gaussian",
+    "Graphs",
     "Hamming",
     "IntegerDistance",
     "Kernel",

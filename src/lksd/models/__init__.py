@@ -2,6 +2,8 @@
 
 from .base import LatentVariableModel
 from .beta_binomial import BetaBinomial
+from .blocks import StochasticBlockModel
+from .directional import VonMisesFisherMixture
 from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
 from .markov import HiddenMarkov
@@ -20,5 +22,7 @@ __all__ = [
     "HiddenMarkov",
     "LatentVariableModel",
     "PosteriorPredictive",
+    "StochasticBlockModel",
     "TruncatedPPCA",
+    "VonMisesFisherMixture",
 ]

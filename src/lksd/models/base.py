@@ -42,6 +42,10 @@ class LatentVariableModel(eqx.Module):
     given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
     ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
 
+    A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).
+
+    A model of unit vectors declares ``directional = True``; its densities are those on the sphere, written for any x in space.
+
     Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
     that models of one shape share one compilation.
 
@@ -68,6 +72,8 @@ class LatentVariableModel(eqx.Module):
     complete: ClassVar[bool] = True  # whether the densities have every term that depends on the parameters
     exchangeable: ClassVar[bool] = False
     any_length: ClassVar[bool] = False
+    directional: ClassVar[bool] = False
+    graphs: ClassVar[bool] = False
 
     @abstractmethod
     def log_prior(self, z):

@@ -107,7 +107,7 @@ def estimate_scores(
     check_model(model)
     check_choice("control_variates", control_variates, CONTROL_VARIATES)
     operators, discrete = operators_for(operator, (model,)), is_discrete(model)
-    several = discrete and (operator is None or isinstance(operator, (tuple, list)))
+    several = discrete and (isinstance(operator, (tuple, list)) or (operator is None and len(operators) > 1))
     data = read(model, operators, x, counts)
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
@@ -116,7 +116,7 @@ def estimate_scores(
         check_possible(model, data)
     model = float64_leaves(model)
     operator = operators if several else operators[0]
-    common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable}
+    common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable, "graphs": model.graphs}
     own_notes = (model.note,) if hasattr(model, "note") else ()
     wanted = targets(operators, data) if discrete else None
     if exact is not False and (scores := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
@@ -178,7 +178,7 @@ def read(model, operators: tuple[SteinOperator, ...], x, counts: bool | None) ->
     if not is_discrete(model):
         if counts is not None:
             raise ValueError(f"counts: {model} describes real numbers, not words. Leave it out.")
-        return check_reals("x", x)
+        return operators[0].observations(x) if operators else check_reals("x", x)
     without_positions = is_sparse(x) or bool(counts)
     if without_positions and any(one.witness != "shared" for one in operators if isinstance(one, DiscreteOperator)):
         raise ValueError(

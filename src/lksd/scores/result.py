@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._text import Table
-from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
+from ..stein import Barker, Difference, Gibbs, Langevin, Spherical, SteinOperator
 
 SCHEMA = 2
 PARTS = ("score", "mcse", "batch_means")
-OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Difference, Barker, Gibbs)}
+OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Spherical, Difference, Barker, Gibbs)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,8 @@ class ScoreEstimate:
         Whether every second chain began elsewhere, so that what is left of the beginning can be measured.
     exchangeable : bool
         Whether the model does not mind the order of the coordinates.
+    graphs : bool
+        Whether the observations are graphs.
     method, notes
         How the scores were made.
     """
@@ -54,6 +56,7 @@ class ScoreEstimate:
     batch_means: Any
     two_starts: bool = False
     exchangeable: bool = False
+    graphs: bool = False
     notes: tuple[str, ...] = ()
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
@@ -163,6 +166,6 @@ def load_scores(path: str | Path) -> ScoreEstimate:
     several = saved["several"]
     notes = tuple(str(note) for note in record.pop("notes", ()))
     plain = {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}
-    plain |= {name: bool(record[name]) for name in ("two_starts", "exchangeable")}
+    plain |= {name: bool(record.get(name, False)) for name in ("two_starts", "exchangeable", "graphs")}
     plain |= {name: part if several else part[0] for name, part in parts.items()}
     return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])
