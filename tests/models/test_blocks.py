@@ -21,8 +21,8 @@ GRAPHS = oracles.lattice(2, 6)  # all 64 graphs of four nodes
 TWO = StochasticBlockModel([0.4, 0.6], [[0.7, 0.2], [0.2, 0.5]], NODES)
 
 
-def three_blocks(within):
-    return StochasticBlockModel([1 / 3] * 3, 0.15 + (within - 0.15) * np.eye(3), NODES)
+def three_blocks(within, across=0.15):
+    return StochasticBlockModel([1 / 3] * 3, across + (within - across) * np.eye(3), NODES)
 
 
 def degrees(matrix):
@@ -118,16 +118,16 @@ def test_chains_find_the_exact_scores():
 
 
 def tie(kernel):
-    """Data from equal edges of 0.3, two blocks, and three blocks that are as far from the data: found by enumeration."""
-    data = np.array(list(pmf(StochasticBlockModel([1.0], [[0.3]], NODES)).values()))
+    """Data with edges of 0.4 in equal measure, two blocks, and three blocks that are exactly as far from the data, by enumeration."""
+    data = np.array(list(pmf(StochasticBlockModel([1.0], [[0.4]], NODES)).values()))
 
     def ksd(model):
         scores = lksd.estimate_scores(model, GRAPHS).score
         return data @ stein_kernel(Gibbs(2, "shared"), kernel, GRAPHS, scores) @ data, scores
 
-    target, scores_p = ksd(TWO)
-    within = optimize.brentq(lambda value: ksd(three_blocks(value))[0] - target, 0.5, 0.97, xtol=1e-10)
-    return data, scores_p, ksd(three_blocks(within))[1]
+    target, scores_two = ksd(StochasticBlockModel([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]], NODES))
+    within = optimize.brentq(lambda value: ksd(three_blocks(value, 0.1))[0] - target, 0.5, 0.9, xtol=1e-10)
+    return data, scores_two, ksd(three_blocks(within, 0.1))[1]
 
 
 def rejections(data, scores_p, scores_q, n, trials, seed):

@@ -42,6 +42,7 @@ def compare(
     draws: int | None = None,
     chains: int | None = None,
     exact: bool | None = None,
+    unbiased: bool = False,
     initial=None,
     index=None,
     holdout=None,
@@ -97,6 +98,9 @@ def compare(
         calibration = "normal" if calibration == "auto" else calibration
     wanted = Options(alternative, alpha, variance, calibration, seed).checked()
     options = sampling | {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
+    options |= {"unbiased": unbiased}
+    if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
+        operator = "difference"  # of which alone there are unbiased scores
     operators = common_operators([p, q], operator, paper)
     with progress_wanted(progress):
         scores = [as_scores(model, x, operators, options, paper) for model in (p, q)]

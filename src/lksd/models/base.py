@@ -34,7 +34,8 @@ class LatentVariableModel(eqx.Module):
 
     It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
     gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
-    leaves the posterior invariant, for latents (or parts of them) that are integers.
+    leaves the posterior invariant, for latents (or parts of them) that are integers; ``coupled_gibbs(key, x, z, other) ->
+    (z, other)``, the same for two chains that are to meet.
 
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
     p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for

@@ -20,7 +20,7 @@ CHEAP = 300_000  # assignments of blocks times edges up to which all are enumera
 
 
 class StochasticBlockModel(LatentVariableModel):
-    """Graphs of N nodes: each node's block is drawn from ``weights``, and nodes of blocks a and b join with ``probabilities[a, b]``.
+    """Graphs of N nodes: each node's block is drawn from ``weights``, and nodes of blocks a and b join with `probabilities[a, b]`.
 
     An observation is the 0s and 1s above the diagonal of an adjacency matrix (``lksd.graphs.edges``); the functions that
     take data also take the matrices themselves, (n, N, N).

@@ -38,6 +38,8 @@ class ScoreEstimate:
         Whether every second chain began elsewhere, so that what is left of the beginning can be measured.
     exchangeable : bool
         Whether the model does not mind the order of the coordinates.
+    meeting_times : (n, C) array, optional
+        Of unbiased scores: the steps that C pairs of coupled chains took to meet.
     graphs : bool
         Whether the observations are graphs.
     method, notes
@@ -57,6 +59,7 @@ class ScoreEstimate:
     two_starts: bool = False
     exchangeable: bool = False
     graphs: bool = False
+    meeting_times: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
@@ -77,6 +80,7 @@ class ScoreEstimate:
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator")}
+        given = {name: value for name, value in given.items() if value is not None}
         for name in PARTS:
             given |= {f"{name}_{number}": array for number, array in enumerate(self.part(name))}
         settings = []
