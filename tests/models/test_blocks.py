@@ -38,7 +38,6 @@ KERNELS = {
     "Hamming": k.Hamming(),
     "user's": k.Graphs(triangles_and_edges),
     "features": k.Graphs(k.IMQ(2.0), degrees),
-    "features, metric": k.Graphs(k.IMQ(np.eye(4) + 0.5), degrees),
 }
 
 
@@ -64,8 +63,7 @@ def test_the_probabilities_of_all_graphs():
     np.testing.assert_allclose(difference.score, oracles.difference_scores(table, GRAPHS, np.arange(2)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("witness", ["shared", "per-coordinate"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "witness"), [("user's", "shared"), ("features", "shared"), ("Hamming", "per-coordinate")])
 def test_stein_identity_by_enumeration(name, witness):
     table = np.array(list(pmf(TWO).values()))
     scores = lksd.estimate_scores(TWO, GRAPHS, operator=Gibbs(2, witness)).score
@@ -78,10 +76,10 @@ def test_stein_identity_by_enumeration(name, witness):
 def test_features_are_looked_up():
     """A kernel of features is the same as the function of matrices that computes them."""
     x, scores = GRAPHS[::7], lksd.estimate_scores(TWO, GRAPHS[::7]).score
-    for base in (k.IMQ(2.0), k.IMQ(np.eye(4) + 0.5)):
-        plain = k.Graphs(lambda a, b, base=base: base(degrees(a), degrees(b)))
-        blocks = [stein_kernel(Gibbs(2, "shared"), kernel, x, scores) for kernel in (k.Graphs(base, degrees), plain)]
-        np.testing.assert_allclose(*blocks, atol=1e-13)
+    base = k.IMQ(np.eye(4) + 0.5)
+    plain = k.Graphs(lambda a, b: base(degrees(a), degrees(b)))
+    blocks = [stein_kernel(Gibbs(2, "shared"), kernel, x, scores) for kernel in (k.Graphs(base, degrees), plain)]
+    np.testing.assert_allclose(*blocks, atol=1e-13)
 
 
 def posterior(x):
@@ -108,9 +106,7 @@ def test_sweeps_and_averages():
 
 
 def test_chains_find_the_exact_scores():
-    larger = StochasticBlockModel(TWO.weights, TWO.probabilities, nodes=6)
-    x = np.asarray(jax.vmap(lambda key: larger.sample(key)[1])(jax.random.split(jax.random.key(1), 20)))
-    exact, sampled = (lksd.estimate_scores(larger, adjacency(x), exact=one) for one in (True, False))
+    exact, sampled = (lksd.estimate_scores(TWO, adjacency(GRAPHS), exact=one) for one in (True, False))
     assert sampled.method.endswith("Rao-Blackwellised")
     error = np.abs(sampled.score - exact.score)
     assert np.median(error / sampled.mcse) < 1.2
@@ -118,7 +114,7 @@ def test_chains_find_the_exact_scores():
 
 
 def tie(kernel):
-    """Data with edges of 0.4 in equal measure, two blocks, and three blocks that are exactly as far from the data, by enumeration."""
+    """Data with edges of 0.4 everywhere, two blocks, and three blocks that are exactly as far from the data."""
     data = np.array(list(pmf(StochasticBlockModel([1.0], [[0.4]], NODES)).values()))
 
     def ksd(model):
@@ -157,7 +153,7 @@ def test_level_of_two_against_three_blocks():
 
 
 def test_compare_takes_adjacency_matrices():
-    x = np.asarray(jax.vmap(lambda key: TWO.sample(key)[1])(jax.random.split(jax.random.key(2), 40)))
+    x = np.asarray(jax.vmap(lambda key: TWO.sample(key)[1])(jax.random.split(jax.random.key(2), 64)))
     results = [lksd.compare(data, three_blocks(0.6), TWO) for data in (x, adjacency(x).astype(float))]
     assert len({one.statistic for one in results}) == 1
     assert results[0].operator == "Gibbs(2 values, shared witness, averaged)"

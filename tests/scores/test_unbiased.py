@@ -149,7 +149,7 @@ def test_bad_input(case):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::lksd.LksdWarning")
 def test_slow_chains_keep_the_level():
-    """The paper's slow MALA (Figure 5) at n = 300, 50 steps of warm-up and 1,000 draws: plain means reject, unbiased scores do not."""
+    """The paper's slow MALA (Figure 5) at n = 300, 1,000 draws after 50: plain means reject, unbiased scores do not."""
     n, trials, rejected = 300, 10, {False: 0, True: 0}
     p, q = (perturbed(delta, 100) for delta in PROBLEM_1)
     slow = {"sampler": MALA(step_size=1e-4 * LATENT ** (-1 / 3)), "initial": NormalStart(np.ones(LATENT))}

@@ -24,6 +24,7 @@ from .preparation import (
 )
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
+from .smoothing import rungs, warn_of_isolation
 
 
 def compare(
@@ -43,6 +44,7 @@ def compare(
     chains: int | None = None,
     exact: bool | None = None,
     unbiased: bool = False,
+    smooth=None,
     initial=None,
     index=None,
     holdout=None,
@@ -73,6 +75,10 @@ def compare(
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
+    smooth : "auto", number or sequence of numbers, optional
+        Standard deviations of Gaussian noise to add to the data and, in law, to the models: scores then see the weights of
+        components that lie apart. Each is a hypothesis of its own, and all are tested together (max-T). "auto" takes 1/4, 1/2
+        and 1 standard deviations of each column.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
@@ -103,19 +109,33 @@ def compare(
         operator = "difference"  # of which alone there are unbiased scores
     operators = common_operators([p, q], operator, paper)
     with progress_wanted(progress):
-        scores = [as_scores(model, x, operators, options, paper) for model in (p, q)]
-        prepared = prepare(x, scores, kernel, holdout, standardise, counts, paper)
-        family = hypotheses(
-            prepared.x, prepared.scores, ("scores of P", "scores of Q"), prepared.kernel, prepared.operators, prepared.mask
-        )
+        isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
+        family, made = [], {}
+        for rung in rungs(x, {"p": p, "q": q}, holdout, smooth, wanted.seed, index):
+            scores = [as_scores(model, rung.x, operators, options, paper) for model in rung.models]
+            prepared = prepare(rung.x, scores, kernel, rung.holdout, standardise, counts, paper)
+            given = (
+                prepared.x,
+                prepared.scores,
+                ("scores of P", "scores of Q"),
+                prepared.kernel,
+                prepared.operators,
+                prepared.mask,
+            )
+            family += [one._replace(smoothing=rung.name) for one in hypotheses(*given)]
+            made[rung.name] = scores, prepared
         result, shown = decide(family, wanted, sensitive=True)
+        scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
     notes = [f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes]
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "preset": preset}
+    chosen |= {"smooth": smooth}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
-    return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes), settings=settings)
+    return replace(
+        result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
+    )
 
 
 def goodness_of_fit(

@@ -343,7 +343,7 @@ def record(test: Studentised, settings: Settings, pvalue: float, reject: bool, n
         ksd_q_error=errors[1],
         alternative=settings.alternative,
         variance=settings.variance,
-        operator=str(test.hypothesis.operator),
+        operator=test.hypothesis.operator_name,
         order=getattr(test.hypothesis.operator, "order", None),
         contributions=read_only(sums.rows / (n * (n - 1))),
         zeta=ustatistic.components(sums.rows, sums.squares),

@@ -25,6 +25,11 @@ class Hypothesis(NamedTuple):
     x: np.ndarray
     scores: np.ndarray
     notes: tuple[str, ...] = ()
+    smoothing: str = ""  # what was done to data and models
+
+    @property
+    def operator_name(self) -> str:
+        return f"{self.operator}{self.smoothing}"
 
 
 def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:

@@ -37,6 +37,8 @@ class LatentVariableModel(eqx.Module):
     leaves the posterior invariant, for latents (or parts of them) that are integers; ``coupled_gibbs(key, x, z, other) ->
     (z, other)``, the same for two chains that are to meet.
 
+    It may offer ``smoothed(scale)``, the model of x + scale * noise for a scale that is a number or one for each column.
+
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
     p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
     values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out

@@ -55,6 +55,11 @@ class GaussianMixture(LatentVariableModel):
         quadratic = jnp.sum((x - self.means) * residuals, -1)
         return -(quadratic + log_determinants + x.shape[-1] * jnp.log(2 * jnp.pi)) / 2
 
+    def smoothed(self, scale) -> GaussianMixture:
+        """The model of x + scale * noise."""
+        added = np.diag(np.broadcast_to(np.square(scale), self.means.shape[1:]))
+        return GaussianMixture(self.weights, self.means, self.covariances + added)
+
     def responsibilities(self, x):
         """P(z = k | x)."""
         return jax.nn.softmax(jnp.log(self.weights) + self.log_densities(x))
