@@ -75,13 +75,13 @@ def test_noise_belongs_to_an_observation():
 def test_isolated_modes_are_warned_of_and_seen():
     """Weights .9/.1 and .6/.4 of modes at +-4 where the truth is one half: unseen without noise, seen with it."""
     plain, blurred = [], []
-    for trial in range(8):
+    for trial in range(4):
         x = halves(np.random.default_rng(100 + trial))
         with pytest.warns(lksd.LksdWarning, match="components of P and Q share no observations.*smooth='auto'"):
             plain.append(lksd.compare(x, two_modes(0.9), two_modes(0.6), seed=trial))
         blurred.append(lksd.compare(x, two_modes(0.9), two_modes(0.6), seed=trial, smooth="auto"))
     assert sum(one.reject for one in plain) == 0
-    assert sum(one.reject for one in blurred) >= 7
+    assert sum(one.reject for one in blurred) == 4
     assert [one.operator for one in blurred[0].tests] == [
         f"Langevin, data and models blurred by {scale} standard deviations" for scale in ("0.25", "0.5", "1")
     ]

@@ -106,11 +106,12 @@ def test_sweeps_and_averages():
 
 
 def test_chains_find_the_exact_scores():
-    exact, sampled = (lksd.estimate_scores(TWO, adjacency(GRAPHS), exact=one) for one in (True, False))
+    exact = lksd.estimate_scores(TWO, adjacency(GRAPHS), exact=True)
+    sampled = lksd.estimate_scores(TWO, adjacency(GRAPHS), exact=False, draws=4000)
     assert sampled.method.endswith("Rao-Blackwellised")
-    error = np.abs(sampled.score - exact.score)
-    assert np.median(error / sampled.mcse) < 1.2
-    assert error.max() < 0.03
+    z = (sampled.score - exact.score)[..., 0] / sampled.mcse[..., 0]
+    assert 0.7 < np.sqrt(np.mean(z**2)) < 1.4
+    assert np.abs(z).max() < 6
 
 
 def tie(kernel):
@@ -140,8 +141,8 @@ def test_power_of_two_against_three_blocks():
     """Data from two blocks: three are rejected in favour of two, and never two in favour of three."""
     data = np.array(list(pmf(TWO).values()))
     scores = [lksd.estimate_scores(model, GRAPHS).score for model in (three_blocks(0.6), TWO)]
-    assert rejections(data, *scores, 400, 20, 1) >= 18
-    assert rejections(data, *scores[::-1], 400, 20, 1) == 0
+    assert rejections(data, *scores, 400, 10, 1) >= 9
+    assert rejections(data, *scores[::-1], 400, 5, 1) == 0
 
 
 @pytest.mark.slow

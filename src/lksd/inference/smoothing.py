@@ -91,7 +91,7 @@ def warn_of_isolation(x, models: dict[str, Any]) -> tuple[str, ...]:
         return ()
     remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
     note = f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}"
-    warnings.warn(note, LksdWarning, stacklevel=3)
+    warnings.warn(note, LksdWarning, stacklevel=4)
     return (note,)
 
 
