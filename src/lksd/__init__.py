@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from . import adapters, kernels, models, samplers, stein
+from . import adapters, graphs, kernels, models, samplers, stein
 from ._validation import LksdWarning
 from .inference import (
     ComparisonResult,
@@ -40,6 +40,7 @@ __all__ = [
     "estimate_scores",
     "goodness_of_fit",
     "goodness_of_fit_scores",
+    "graphs",
     "kernels",
     "load_result",
     "load_scores",

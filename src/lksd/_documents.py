@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ._validation import check_integers, check_range, to_numpy
+from .graphs import edges
 
 PADDING = -1
 
@@ -114,8 +115,12 @@ def as_tokens(x, mask=None) -> np.ndarray:
     """Observations of a discrete model as (n, D) int32 tokens, -1 where there is none.
 
     ``x`` is an (n, D) array, a list of token-id lists, or a SciPy sparse matrix of counts; ``mask``
-    marks the positions that exist in an array.
+    marks the positions that exist in an array. A stack of adjacency matrices (n, N, N) is read as the edges of graphs.
     """
+    if getattr(x, "ndim", 2) == 3:
+        if mask is not None:
+            raise ValueError("mask: only an (n, D) array takes a mask; got one with adjacency matrices. Drop it.")
+        return edges(x)
     if is_sparse(x) or is_ragged(x):
         if mask is not None:
             raise ValueError("mask: only an (n, D) array takes a mask; got one with documents that carry their lengths. Drop it.")

@@ -10,6 +10,12 @@ def tuning_key(seed: int):
     return jax.random.fold_in(jax.random.key(seed), 1)
 
 
+def noise_keys(seed: int, index):
+    """One key for each id, for noise that is added to the data."""
+    base = jax.random.fold_in(jax.random.key(seed), 2)
+    return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
+
+
 def observation_keys(seed: int, index):
     """One key for each id."""
     base = jax.random.fold_in(jax.random.key(seed), 0)

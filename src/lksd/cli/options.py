@@ -58,7 +58,7 @@ Standardise = Annotated[bool, option("Divide the columns by their standard devia
 Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", panel="Test")]
 Alpha = Annotated[float, option("The level of the test.", panel="Test")]
 Kernel = Annotated[list[str] | None, option(f"{', '.join(KERNELS)}, or file.py:name; may be repeated.", panel="Test")]
-Operator = Annotated[list[str] | None, option("langevin, difference, barker or gibbs; may be repeated.", panel="Test")]
+Operator = Annotated[list[str] | None, option("langevin, spherical, difference, barker or gibbs; may be repeated.", panel="Test")]
 Margin = Annotated[float, option("A difference of squared discrepancies that is too small to matter.", panel="Test")]
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
 Correction = Annotated[str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")]

@@ -33,10 +33,14 @@ class MMDTest(NamedTuple):
         return self.result.standard_error > 0
 
 
-def check_samples(models: dict[str, Any], margin: float) -> None:
+def check_samples(models: dict[str, Any], margin: float, smooth: Any) -> None:
     for name, model in models.items():
         if not hasattr(model, "sample"):
             raise ValueError(f"also_mmd: expected models with sample(key); {name} has none. Give the model itself, with sample.")
+    if smooth is not None:
+        raise ValueError(
+            f"also_mmd: expected the data as they are; got smooth={smooth!r}. The MMD sees weights without it; leave it out."
+        )
     if margin:
         raise ValueError(f"also_mmd: expected margin=0, which is in units of the KSD alone; got {margin}. Leave one of them out.")
 

@@ -27,6 +27,7 @@ from .preparation import (
 )
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
+from .smoothing import rungs, warn_of_isolation
 
 
 def compare(
@@ -48,6 +49,8 @@ def compare(
     draws: int | None = None,
     chains: int | None = None,
     exact: bool | None = None,
+    unbiased: bool = False,
+    smooth=None,
     initial=None,
     index=None,
     holdout=None,
@@ -81,6 +84,10 @@ def compare(
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
+    smooth : "auto", number or sequence of numbers, optional
+        Standard deviations of Gaussian noise to add to the data and, in law, to the models: scores then see the weights of
+        components that lie apart. Each is a hypothesis of its own, and all are tested together (max-T). "auto" takes 1/4, 1/2
+        and 1 standard deviations of each column.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
@@ -101,7 +108,7 @@ def compare(
     check_enough(x)
     x, (p, q), left_out = read_words(x, [p, q])
     if also_mmd:
-        check_samples({"p": p, "q": q}, margin)
+        check_samples({"p": p, "q": q}, margin, smooth)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     if paper:
         check_choice("preset", preset, ["paper"])
@@ -110,23 +117,33 @@ def compare(
         variance = "jackknife" if variance == "auto" else variance
     wanted = Options(alternative, alpha, margin, variance, calibration, correction, seed).checked()
     options = sampling | {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
+    options |= {"unbiased": unbiased}
+    if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
+        operator = "difference"  # of which alone there are unbiased scores
     operators = common_operators([p, q], operator, paper)
     with progress_wanted(progress):
-        scores = [as_scores(model, x, operators, options, paper) for model in (p, q)]
-        prepared = prepare(x, scores, kernel, holdout, standardise, counts, paper)
-        family = hypotheses(
-            prepared.x, prepared.scores, ("scores of P", "scores of Q"), prepared.kernel, prepared.operators, prepared.mask
-        )
+        isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
+        family, made = [], {}
+        for rung in rungs(x, {"p": p, "q": q}, holdout, smooth, wanted.seed, index):
+            scores = [as_scores(model, rung.x, operators, options, paper) for model in rung.models]
+            prepared = prepare(rung.x, scores, kernel, rung.holdout, standardise, counts, paper)
+            titles = ("scores of P", "scores of Q")
+            found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
+            family += [one._replace(smoothing=rung.name) for one in found]
+            made[rung.name] = scores, prepared
         tests = studentise(family, wanted, sensitive=True)
         result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
+        scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
     notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
-    chosen |= {"preset": preset}
+    chosen |= {"preset": preset, "smooth": smooth}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
-    return replace(result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes), settings=settings)
+    return replace(
+        result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
+    )
 
 
 def goodness_of_fit(

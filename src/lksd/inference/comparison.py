@@ -186,7 +186,7 @@ def record(test: Contrasts, options: Options, pvalue: float, reject: bool) -> Co
         alternative=options.alternative,
         variance=variance_of(test, options),
         correction=options.correction,
-        operator=str(test.hypothesis.operator),
+        operator=test.hypothesis.operator_name,
         order=getattr(test.hypothesis.operator, "order", None),
         contributions=read_only(test.rows[0] / (n * (n - 1))),
         zeta=ustatistic.Components(*(float(part[0]) for part in test.zeta)),

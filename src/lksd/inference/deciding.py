@@ -12,8 +12,8 @@ from .records import read_only
 
 
 def deciding_words(test: Contrasts, models: list[Any]) -> Words | None:
-    """What each word of the data adds to the difference, the largest first; None for real data."""
-    if test.sums.sensitivity is None or test.alike.any():
+    """What each word of the data adds to the difference, the largest first; None for real data and graphs."""
+    if any(model.graphs for model in models) or test.sums.sensitivity is None or test.alike.any():
         return None
     x, n = test.hypothesis.x, len(test.hypothesis.x)
     sums = np.tensordot(against_last(2)[0], test.sums.sensitivity.positions, 1) / (n * (n - 1))

@@ -13,7 +13,7 @@ from .._float64 import float64
 from .._validation import check_choice, check_count
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
-from ..scores.operators import DISCRETE, NAMES
+from ..scores.operators import CONTINUOUS, DISCRETE, NAMES
 from ..stein import Langevin, SteinOperator
 
 
@@ -25,6 +25,11 @@ class Hypothesis(NamedTuple):
     x: np.ndarray
     scores: np.ndarray
     notes: tuple[str, ...] = ()
+    smoothing: str = ""  # what was done to data and models
+
+    @property
+    def operator_name(self) -> str:
+        return f"{self.operator}{self.smoothing}"
 
 
 def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
@@ -104,8 +109,8 @@ def as_operator(choice, kernel: Kernel) -> SteinOperator:
     if not isinstance(choice, str):
         raise TypeError(f"operator: expected an operator object or one of {', '.join(NAMES)}; got {choice!r}. Give an instance.")
     check_choice("operator", choice, NAMES)
-    if choice == "langevin":
-        return Langevin()
+    if choice in CONTINUOUS:
+        return CONTINUOUS[choice]()
     if not hasattr(kernel, "n_values"):
         raise ValueError(
             f"operator: expected an object, since the kernel {kernel} does not say how many values there are; got {choice!r}. "

@@ -17,7 +17,7 @@ from ..models import LatentVariableModel
 from ..samplers import NUTS, Exchange
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
 from ..scores.operators import DISCRETE
-from ..stein import DiscreteOperator, SteinOperator
+from ..stein import DiscreteOperator, Spherical, SteinOperator
 
 UNEVEN = 100  # ratio of column scales that is reported
 PAPER = {"chains": 1, "exact": False, "control_variates": "none"}
@@ -147,7 +147,10 @@ def prepare(
         if holdout is not None or standardise:
             raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
         return prepare_discrete(x, scores, kernel, counts)
-    data, given, notes = check_reals("x", x), [one.score for one in scores], []
+    data, given, notes = operators[0].observations(x), [one.score for one in scores], []
+    spherical = isinstance(operators[0], Spherical)
+    if spherical and standardise:
+        raise ValueError("standardise: expected without unit vectors, which would leave the sphere. Leave it out.")
     spread, units = data.std(0), np.ones(data.shape[1])
     source = data if holdout is None else check_reals("holdout", holdout)
     if source.shape[1:] != data.shape[1:]:
@@ -162,7 +165,7 @@ def prepare(
         notes.append(f"columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
         warnings.warn(f"x: {notes[-1]}", LksdWarning, stacklevel=3)
     if kernel is None:
-        kernel = IMQ.median(source) if paper else default_kernel(source)
+        kernel = IMQ.median(source) if paper or spherical else default_kernel(source)
         if holdout is not None:
             notes.append(f"the kernel's scales come from a holdout of {len(source)} observations.")
     return Prepared(data, None, [(score,) for score in given], operators, kernel, units, tuple(notes))

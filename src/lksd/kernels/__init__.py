@@ -5,6 +5,7 @@ from .compose import PerCoordinate, Product, Sum, Weighted
 from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
 from .families import family
 from .gram import gram, kernel_block
+from .graphs import Graphs
 from .radial import IMQ, Gaussian, Radial
 from .weights import BallBump, BoxBump, Polynomial
 
@@ -14,6 +15,7 @@ __all__ = [
     "BallBump",
     "BoxBump",
     "Gaussian",
+    "Graphs",
     "Hamming",
     "IntegerDistance",
     "Kernel",

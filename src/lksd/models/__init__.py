@@ -2,7 +2,9 @@
 
 from .base import LatentVariableModel
 from .beta_binomial import BetaBinomial
+from .blocks import StochasticBlockModel
 from .decoder import Decoder
+from .directional import VonMisesFisherMixture
 from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
 from .markov import HiddenMarkov
@@ -22,5 +24,7 @@ __all__ = [
     "HiddenMarkov",
     "LatentVariableModel",
     "PosteriorPredictive",
+    "StochasticBlockModel",
     "TruncatedPPCA",
+    "VonMisesFisherMixture",
 ]

@@ -34,13 +34,20 @@ class LatentVariableModel(eqx.Module):
 
     It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
     gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
-    leaves the posterior invariant, for latents (or parts of them) that are integers.
+    leaves the posterior invariant, for latents (or parts of them) that are integers; ``coupled_gibbs(key, x, z, other) ->
+    (z, other)``, the same for two chains that are to meet.
+
+    It may offer ``smoothed(scale)``, the model of x + scale * noise for a scale that is a number or one for each column.
 
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
     p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
     values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out
     given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
     ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
+
+    A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).
+
+    A model of unit vectors declares ``directional = True``; its densities are those on the sphere, written for any x in space.
 
     Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
     that models of one shape share one compilation.
@@ -68,6 +75,8 @@ class LatentVariableModel(eqx.Module):
     complete: ClassVar[bool] = True  # whether the densities have every term that depends on the parameters
     exchangeable: ClassVar[bool] = False
     any_length: ClassVar[bool] = False
+    directional: ClassVar[bool] = False
+    graphs: ClassVar[bool] = False
 
     @abstractmethod
     def log_prior(self, z):

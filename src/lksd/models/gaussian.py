@@ -54,6 +54,11 @@ class LinearGaussian(LatentVariableModel):
         noise = jax.random.normal(key_x, (dim,))
         return z, self.matrix @ z + self.location + jnp.sqrt(self.variances) * noise
 
+    def smoothed(self, scale) -> FactorAnalysis:
+        """The model of x + scale * noise."""
+        variances = np.broadcast_to(self.variances + np.square(scale), self.matrix.shape[:1])
+        return FactorAnalysis(self.matrix, variances, self.location)
+
     def posterior(self, x):
         """Mean and precision of z given x."""
         scaled = self.matrix.T / self.variances

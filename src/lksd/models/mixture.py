@@ -33,10 +33,7 @@ class GaussianMixture(LatentVariableModel):
                 "GaussianMixture: expected weights (K,), means (K, D) and covariances (K, D, D); "
                 f"got {self.weights.shape}, {self.means.shape} and {self.covariances.shape}. Give full covariance matrices."
             )
-        if (self.weights <= 0).any() or abs(self.weights.sum() - 1) > 1e-6:
-            raise ValueError(
-                f"weights: expected positive numbers that sum to 1; they sum to {self.weights.sum():g}. Normalise them."
-            )
+        check_weights(self.weights)
         for k, covariance in enumerate(self.covariances):
             smallest = np.linalg.eigvalsh(covariance)[0] if np.isfinite(covariance).all() else np.nan
             if not np.allclose(covariance, covariance.T) or not smallest > 0:
@@ -58,6 +55,15 @@ class GaussianMixture(LatentVariableModel):
         quadratic = jnp.sum((x - self.means) * residuals, -1)
         return -(quadratic + log_determinants + x.shape[-1] * jnp.log(2 * jnp.pi)) / 2
 
+    def smoothed(self, scale) -> GaussianMixture:
+        """The model of x + scale * noise."""
+        added = np.diag(np.broadcast_to(np.square(scale), self.means.shape[1:]))
+        return GaussianMixture(self.weights, self.means, self.covariances + added)
+
+    def responsibilities(self, x):
+        """P(z = k | x)."""
+        return jax.nn.softmax(jnp.log(self.weights) + self.log_densities(x))
+
     @simulation
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
@@ -70,3 +76,8 @@ class GaussianMixture(LatentVariableModel):
 
     def log_marginal(self, x):
         return logsumexp(jnp.log(self.weights) + self.log_densities(x))
+
+
+def check_weights(weights: np.ndarray) -> None:
+    if not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
+        raise ValueError(f"weights: expected positive numbers that sum to 1; they sum to {weights.sum():g}. Normalise them.")

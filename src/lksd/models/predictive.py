@@ -74,6 +74,10 @@ class PosteriorPredictive(LatentVariableModel):
             )
         self.models = jax.tree.map(stacked, *one)
 
+    @property
+    def directional(self) -> bool:  # type: ignore[override]
+        return self.models.directional
+
     def chosen(self, index) -> Any:
         """The model with the parameters of one draw."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index] if isinstance(leaf, ARRAYS) else leaf, self.models)

@@ -210,6 +210,24 @@ class Document(LatentVariableModel):
         start = topic_counts(z, self.n_latent_values) + self.concentration
         return jax.lax.scan(visit, start, (z, self.emissions, uniforms, self.there))[1]
 
+    def coupled_gibbs(self, key, x, z, other):
+        """A sweep of two chains: at every word the topics are drawn from a maximal coupling of their two laws."""
+        uniforms, topics = jax.random.uniform(key, (*z.shape, 3), self.emissions.dtype), jnp.arange(self.n_latent_values)
+
+        def visit(weights, inputs):
+            olds, emission, uniform, there = inputs
+            weights = weights - (topics == olds[:, None])
+            first, second = laws = weights * emission / jnp.sum(weights * emission, 1, keepdims=True)
+            common = jnp.minimum(first, second)
+            agree = uniform[0] < jnp.sum(common)
+            apart = jax.vmap(pick)(uniform[1:], laws - common)
+            new = jnp.where(there, jnp.where(agree, pick(uniform[1], common), apart), -1)
+            return weights + (topics == new[:, None]), new
+
+        both = jnp.stack([z, other])
+        start = jax.vmap(lambda one: topic_counts(one, self.n_latent_values))(both) + self.concentration
+        return tuple(jax.lax.scan(visit, start, (both.T, self.emissions, uniforms, self.there))[1].T)
+
     def likelihood_ratios(self, x, values, z):
         """p(x with x_d -> v | z) / p(x | z)."""
         return along(self.moved, z[:, None]) / along(self.emissions, z)[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -38,22 +39,27 @@ class Run(NamedTuple):
 
 
 def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: int | None) -> Run:
-    """All observations, in batches of one size; each is reduced to what is kept as it ends."""
+    """All observations, each reduced to what is kept as its batch ends."""
+    return in_batches(run_batch, (model, sampler, initial), points, keys, plan, batch_size, lambda reduced: keep(reduced, plan))
+
+
+def in_batches(function, fixed: tuple, points: Point, keys, plan, batch_size: int | None, keep: Callable) -> Any:
+    """``function(*fixed, points, keys, plan)`` in batches of one size, of which ``keep`` takes what is kept."""
     n, workers = len(points.x), len(cores())
     size = -(-(batch_size or usual_batch(points, workers)) // LANES) * LANES
 
     def batch(start):
         rows = jnp.minimum(start + jnp.arange(size), n - 1)
-        return (model, sampler, initial, jax.tree.map(lambda leaf: leaf[rows], points), keys[rows])
+        return (*fixed, jax.tree.map(lambda leaf: leaf[rows], points), keys[rows])
 
     with track("chains", n) as advance:
-        program = compiled(run_batch, *batch(0), plan)
+        program = compiled(function, *batch(0), plan)
 
         @float64
         def one(start):
             reduced = jax.block_until_ready(program(*batch(start), plan))
             advance(size)
-            return keep(jax.tree.map(lambda leaf: np.asarray(leaf)[: n - start], reduced), plan)
+            return keep(jax.tree.map(lambda leaf: np.asarray(leaf)[: n - start], reduced))
 
         with ThreadPoolExecutor(1 if program.runs_alone else workers) as pool:
             parts = list(pool.map(one, range(0, n, size)))

@@ -29,6 +29,7 @@ from .exact import exact_estimate, exact_parts
 from .operators import is_discrete, operators_for
 from .ratios import by_modified_posterior, inflation, score_averages, shaped, targets
 from .result import ScoreEstimate
+from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
 SHORT = 50  # draws of a discrete latent below which one chain is run, since another would cost a warm-up of its own
@@ -52,6 +53,8 @@ def estimate_scores(
     chains: int | None = None,
     exact: bool | None = None,
     control_variates: str = "auto",
+    unbiased: bool = False,
+    meeting_limit: int | None = None,
     initial: Start | None = None,
     counts: bool | None = None,
     index=None,
@@ -83,6 +86,12 @@ def estimate_scores(
         "auto" regresses the conditional scores on grad_z log p(x, z) where that helps, and averages ratios over part of a
         discrete latent (Rao-Blackwell) where the model can. "none" gives the paper's estimators: plain means, and for Barker the
         modified posterior of each neighbour (Appendix B.2).
+    unbiased : bool
+        Remove the bias of the chains' beginnings: pairs of coupled chains run until they meet, and what they differ by until then
+        corrects the plain means, so that no warm-up is needed for validity. Of discrete operators for "difference" alone, which is
+        then the default; without control variates. ``meeting_times`` of the result says when chains met.
+    meeting_limit : int, optional
+        Steps after which coupled chains that have not met are an error (default: ten times their length, at least 10,000).
     initial : Start, optional
         Where chains begin, such as ``lksd.samplers.NormalStart(mean)``. Default: the first at a draw from the prior (or
         the model's ``initial``), every second one elsewhere, so that what is left of the beginning shows.
@@ -107,8 +116,15 @@ def estimate_scores(
     """
     check_model(model)
     check_choice("control_variates", control_variates, CONTROL_VARIATES)
-    operators, discrete = operators_for(operator, (model,)), is_discrete(model)
-    several = discrete and (operator is None or isinstance(operator, (tuple, list)))
+    discrete = is_discrete(model)
+    if unbiased and discrete and operator is None:
+        operator = "difference"
+    operators = operators_for(operator, (model,))
+    if unbiased:
+        check_linear(operators, discrete)
+    elif meeting_limit is not None:
+        raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
+    several = discrete and (isinstance(operator, (tuple, list)) or (operator is None and len(operators) > 1))
     x, left_out = as_ids(x, vocabularies_of([model])[0]) if discrete and is_words(x) else (x, ())
     data = read(model, operators, x, counts)
     check_count("x", len(data), minimum=1)
@@ -118,7 +134,7 @@ def estimate_scores(
         check_possible(model, data)
     model = float64_leaves(model)
     operator = operators if several else operators[0]
-    common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable}
+    common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable, "graphs": model.graphs}
     note = getattr(model, "note", None)
     own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None
@@ -132,8 +148,14 @@ def estimate_scores(
     check_start(initial, z, model)
     with progress_wanted(progress), track("tuning", 1):
         sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
-    plan, notes = make_plan(warmup, draws, chains, wants_control(control_variates, model, z), real_size(z))
+    controlled = not unbiased and wants_control(control_variates, model, z)
+    plan, notes = make_plan(warmup, draws, chains, controlled, real_size(z))
     plan = plan._replace(averaged=discrete and control_variates == "auto")
+    if unbiased:
+        pairs = pair_plan(plan, None if meeting_limit is None else check_length("meeting_limit", meeting_limit, 1))
+        with progress_wanted(progress):
+            found_pairs = unbiased_pairs(model, sampler, initial, points, observation_keys(seed, ids), pairs, batch_size, ids)
+        return unbiased_estimate(found_pairs, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **common)
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
     anywhere = isinstance(sampler, (Gibbs, Exact))
 
@@ -181,7 +203,7 @@ def read(model, operators: tuple[SteinOperator, ...], x, counts: bool | None) ->
     if not is_discrete(model):
         if counts is not None:
             raise ValueError(f"counts: {model} describes real numbers, not words. Leave it out.")
-        return check_reals("x", x)
+        return operators[0].observations(x) if operators else check_reals("x", x)
     without_positions = is_sparse(x) or bool(counts)
     if without_positions and any(one.witness != "shared" for one in operators if isinstance(one, DiscreteOperator)):
         raise ValueError(

@@ -52,7 +52,9 @@ def exact_parts(
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
-        ratios = averages_of(np.asarray(exact_ratios(model, points, jnp.asarray(wanted.values)))[:, None, None])
+        values = jnp.asarray(wanted.values)
+        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+        ratios = averages_of(np.asarray(exact_ratios(model, points, values))[:, None, None])
         nothing_added = np.ones(len(data))
         scores = [
             score_averages(one, ratios, columns, nothing_added, data >= 0).score

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._validation import LksdWarning, check_choice
-from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, SteinOperator, vocabulary_order
+from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, Spherical, SteinOperator, vocabulary_order
 
 DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
-NAMES = ("langevin", *DISCRETE)
+CONTINUOUS: dict[str, Any] = {"langevin": Langevin, "spherical": Spherical}
+NAMES = (*CONTINUOUS, *DISCRETE)
 BOTH = ("difference", "barker")
 
 
@@ -34,7 +35,7 @@ def discrete_operators(*models, names: tuple[str, ...] = BOTH) -> tuple[Discrete
     >>> [str(operator) for operator in lksd.discrete_operators(p, q)]  # doctest: +ELLIPSIS
     ['Difference(30 values, shared witness, ordered...)', 'Barker(30 values, shared witness, ordered...)']
     """
-    size, average = check_alphabets(models), all(model.any_length for model in models)
+    size, average = check_alphabets(models), all(model.any_length or model.graphs for model in models)
     options: dict[str, Any] = {"witness": "shared", "average": average}
     built: list[DiscreteOperator] = []
     for name in names:
@@ -74,7 +75,7 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
     """A name, an object, a tuple of them, or nothing, as operators for these models, all discrete or all continuous."""
     wanted = tuple(operator) if isinstance(operator, (tuple, list)) else None if operator is None else (operator,)
     if not is_discrete(models[0]):
-        return (continuous_operator(wanted),)
+        return (continuous_operator(wanted, models),)
     size, built = check_alphabets(models), []
     without = values_without_probability(models)
     if without and (wanted is None or any(choice == "difference" or isinstance(choice, Difference) for choice in wanted)):
@@ -84,13 +85,13 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
             LksdWarning,
             stacklevel=4,
         )
-    default = ("barker",) if without else BOTH
+    default = ("gibbs",) if all(model.graphs for model in models) else ("barker",) if without else BOTH
     for choice in default if wanted is None else wanted:
         if isinstance(choice, str):
             check_choice("operator", choice, NAMES)
-        if isinstance(choice, Langevin) or choice == "langevin":
+        if is_continuous(choice):
             raise ValueError(
-                f"operator: expected a discrete one for {models[0]}, whose data are integers; got Langevin. "
+                f"operator: expected a discrete one for {models[0]}, whose data are integers; got {str(choice).capitalize()}. "
                 "Leave it out, or use 'difference', 'barker' or 'gibbs'."
             )
         if not isinstance(choice, (str, DiscreteOperator)):
@@ -110,7 +111,23 @@ def values_without_probability(models) -> int:
     return int(np.sum(np.min(known, 0) == 0)) if known else 0
 
 
-def continuous_operator(wanted: tuple | None) -> Langevin:
-    if wanted is None or (len(wanted) == 1 and (wanted[0] == "langevin" or isinstance(wanted[0], Langevin))):
-        return Langevin()
-    raise ValueError(f"operator: expected 'langevin' for models of continuous data; got {wanted!r}. Leave it out.")
+def is_continuous(choice) -> bool:
+    """Whether a name or an operator is one for real data."""
+    return choice in CONTINUOUS if isinstance(choice, str) else isinstance(choice, tuple(CONTINUOUS.values()))
+
+
+def continuous_operator(wanted: tuple | None, models) -> SteinOperator:
+    """Spherical for models of unit vectors, else Langevin; what is asked for must fit."""
+    directional = [model.directional for model in models]
+    if any(directional) and not all(directional):
+        raise ValueError("p and q: expected models of the same kind of data; one takes unit vectors alone. Compare like with like.")
+    name = "spherical" if any(directional) else "langevin"
+    if wanted is None:
+        return CONTINUOUS[name]()
+    choice = wanted[0] if len(wanted) == 1 else None
+    found: Any = CONTINUOUS[choice]() if is_continuous(choice) and isinstance(choice, str) else choice
+    if not is_continuous(found):
+        raise ValueError(f"operator: expected '{name}' for models of continuous data; got {wanted!r}. Leave it out.")
+    if any(directional) and isinstance(found, Langevin):
+        raise ValueError(f"operator: expected 'spherical' for {models[0]}, a model of unit vectors; got Langevin. Leave it out.")
+    return found

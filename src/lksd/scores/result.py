@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._text import Table
-from ..stein import Barker, Difference, Gibbs, Langevin, SteinOperator
+from ..stein import Barker, Difference, Gibbs, Langevin, Spherical, SteinOperator
 
 SCHEMA = 2
 PARTS = ("score", "mcse", "batch_means")
-OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Difference, Barker, Gibbs)}
+OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Spherical, Difference, Barker, Gibbs)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,10 @@ class ScoreEstimate:
         Whether every second chain began elsewhere, so that what is left of the beginning can be measured.
     exchangeable : bool
         Whether the model does not mind the order of the coordinates.
+    meeting_times : (n, C) array, optional
+        Of unbiased scores: the steps that C pairs of coupled chains took to meet.
+    graphs : bool
+        Whether the observations are graphs.
     method, notes
         How the scores were made.
     """
@@ -54,6 +58,8 @@ class ScoreEstimate:
     batch_means: Any
     two_starts: bool = False
     exchangeable: bool = False
+    graphs: bool = False
+    meeting_times: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
@@ -74,6 +80,7 @@ class ScoreEstimate:
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator")}
+        given = {name: value for name, value in given.items() if value is not None}
         for name in PARTS:
             given |= {f"{name}_{number}": array for number, array in enumerate(self.part(name))}
         settings = []
@@ -163,6 +170,6 @@ def load_scores(path: str | Path) -> ScoreEstimate:
     several = saved["several"]
     notes = tuple(str(note) for note in record.pop("notes", ()))
     plain = {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}
-    plain |= {name: bool(record[name]) for name in ("two_starts", "exchangeable")}
+    plain |= {name: bool(record.get(name, False)) for name in ("two_starts", "exchangeable", "graphs")}
     plain |= {name: part if several else part[0] for name, part in parts.items()}
     return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])

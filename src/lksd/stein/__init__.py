@@ -5,6 +5,7 @@ from .discrete import Barker, Difference, DiscreteOperator, Gibbs
 from .gram import GramSums, gram_sums, paired, score_slopes
 from .langevin import Langevin
 from .order import vocabulary_order
+from .spherical import Spherical
 
 __all__ = [
     "Barker",
@@ -13,6 +14,7 @@ __all__ = [
     "Gibbs",
     "GramSums",
     "Langevin",
+    "Spherical",
     "SteinOperator",
     "gram_sums",
     "paired",

@@ -209,14 +209,20 @@ class Gibbs(DiscreteOperator):
 
     @property
     def choices(self) -> int:
-        return self.n_values + 1
+        return self.n_values
 
     def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
         return (*x.shape, self.n_values)
 
     def moves(self, x, scores) -> Moves:
-        values = jnp.broadcast_to(jnp.arange(self.n_values, dtype=x.dtype), (*x.shape, self.n_values))
-        return Moves(jnp.full(scores.shape[:-1], -1.0), values, scores)
+        # The move to a coordinate's own value stays, so it adds its weight to that of staying.
+        own = jnp.maximum(x, 0)[..., None]
+        values = (own + jnp.arange(1, self.n_values, dtype=x.dtype)) % self.n_values
+
+        def at(places):
+            return jnp.take_along_axis(scores, jnp.broadcast_to(places, (*scores.shape[:-1], places.shape[-1])), -1)
+
+        return Moves(at(own)[..., 0] - 1, values, at(values))
 
     def targets(self, x: np.ndarray) -> np.ndarray:
         values = np.arange(self.n_values, dtype=x.dtype)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..kernels import BagOfWords, Kernel, Product, Sum, Weighted
+from ..kernels import BagOfWords, Graphs, Kernel, Product, Radial, Sum, Weighted
 from ..kernels.discrete import Mismatches
 
 
@@ -234,6 +234,41 @@ def _(
         return base(d, i, e, j) * w_x[:, None] * w_y
 
     return evaluate
+
+
+@moved.register
+def _(
+    kernel: Graphs, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+) -> Callable:
+    if kernel.features is None:
+        return moved.dispatch(Kernel)(kernel, x, values_x, y, values_y)
+    features_x, features_y = features_of_moves(kernel, x, values_x), features_of_moves(kernel, y, values_y)
+    base: Any = kernel.base
+    pointwise = base
+    if isinstance(base, Radial):  # its metric is applied once, not for every pair
+        features_x, features_y = (whitened(base.preconditioner, part) for part in (features_x, features_y))
+
+        def pointwise(f, g):
+            return base.profile(jnp.sum((f - g) ** 2)).value
+
+    pairs = jax.vmap(jax.vmap(pointwise, (None, 0)), (0, None))
+    return lambda d, i, e, j: pairs(features_x[d, i], features_y[e, j]).astype(jnp.float64)
+
+
+def whitened(preconditioner, vectors):
+    """L^-1 v for each vector, where L L' is the preconditioner."""
+    if preconditioner.ndim < 2:
+        return vectors / jnp.sqrt(preconditioner)
+    return vectors @ jnp.linalg.inv(jnp.linalg.cholesky(preconditioner)).T
+
+
+def features_of_moves(kernel: Graphs, x: Int[Array, "n D"], values: Int[Array, "n D M"]) -> Float[Array, "D M n F"]:
+    """The features of every graph after every choice at every place."""
+
+    def after(d):
+        return jax.vmap(lambda column: jax.vmap(kernel.encoded)(x.at[:, d].set(column)), 1)(values[:, d])
+
+    return jax.lax.map(after, jnp.arange(x.shape[1]))
 
 
 def counts(documents: Int[Array, "m D"], words: Int[Array, "n E M"]) -> Int[Array, "E M n m"]:

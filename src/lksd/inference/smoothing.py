@@ -1,0 +1,111 @@
+"""Data and models blurred alike, so that scores see the weights of components that lie apart."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._float64 import float64
+from .._keys import noise_keys
+from .._validation import LksdWarning, check_reals
+from ..models.base import float64_leaves
+from ..models.smoothing import smoothed
+from ..scores import ScoreEstimate, is_discrete
+
+# In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
+# degenerate statistic have tails that hide the other scales.
+AUTO = (0.25, 0.5, 1.0)
+ISOLATED = 1e-3  # of a component's observations, the share that is shared with others
+
+
+class Rung(NamedTuple):
+    """One scale of noise: the data and the models with it."""
+
+    x: Any
+    models: list[Any]
+    holdout: Any
+    name: str  # as part of the operator's
+
+
+def rungs(x, models: dict[str, Any], holdout, smooth, seed: int, index) -> list[Rung]:
+    """The hypothesis at every scale; without ``smooth`` there is one, as it stands."""
+    if smooth is None:
+        return [Rung(x, list(models.values()), holdout, "")]
+    for name, model in models.items():
+        if isinstance(model, ScoreEstimate):
+            raise ValueError(f"smooth: expected models, which can be blurred; {name} is scores. Give the model itself.")
+        if is_discrete(model) or model.directional:
+            raise ValueError(f"smooth: expected models of real vectors; {model} is of another kind. Leave it out.")
+        if not model.normalised:
+            raise ValueError(f"smooth: expected a normalised likelihood; that of {model} lacks a factor. Leave it out.")
+    data = check_reals("x", x)
+    other = None if holdout is None else check_reals("holdout", holdout)
+    found, deviations = [], (data if other is None else other).std(0)
+    for scale in scales(smooth):
+        if scale == 0:
+            found.append(Rung(x, list(models.values()), holdout, ""))
+            continue
+        sigma = scale * deviations if isinstance(smooth, str) else np.asarray(scale)
+        unit = " standard deviations" if isinstance(smooth, str) else ""
+        blurred = blur(data, sigma, seed, np.arange(len(data)) if index is None else index)
+        found.append(
+            Rung(
+                blurred,
+                [smoothed(model, sigma) for model in models.values()],
+                None if other is None else blur(other, sigma, seed + 1, np.arange(len(other))),
+                f", data and models blurred by {scale:g}{unit}",
+            )
+        )
+    return found
+
+
+def scales(smooth) -> tuple[float, ...]:
+    if isinstance(smooth, str) and smooth == "auto":
+        return AUTO
+    try:
+        found = np.atleast_1d(np.asarray(smooth, dtype=np.float64))
+    except (ValueError, TypeError):
+        found = np.array([np.nan])
+    if found.ndim != 1 or not found.size or not np.isfinite(found).all() or (found < 0).any():
+        raise ValueError(f'smooth: expected "auto", or standard deviations of at least 0; got {smooth!r}. Try "auto".')
+    return tuple(dict.fromkeys(found.tolist()))
+
+
+@float64
+def blur(x: np.ndarray, sigma: np.ndarray, seed: int, index) -> np.ndarray:
+    """x + sigma * noise; an observation's noise depends on the seed and its id, and is the same at every scale."""
+    noise = jax.vmap(lambda key: jax.random.normal(key, x.shape[1:], jnp.float64))(noise_keys(seed, index))
+    return x + sigma * np.asarray(noise)
+
+
+@float64
+def warn_of_isolation(x, models: dict[str, Any]) -> tuple[str, ...]:
+    """A note, and a warning, where components of a mixture hardly share an observation: scores do not see their weights."""
+    found = [name for name, model in models.items() if hasattr(model, "responsibilities") and is_isolated(x, model)]
+    if not found:
+        return ()
+    remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
+    note = f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}"
+    warnings.warn(note, LksdWarning, stacklevel=4)
+    return (note,)
+
+
+def is_isolated(x, model) -> bool:
+    """Whether a component that has observations shares fewer than ``ISOLATED`` of them with the others."""
+    data = check_reals("x", x)
+    if data.shape[1] != model.means.shape[1]:
+        return False  # which is said elsewhere
+    shares = np.asarray(_responsibilities(float64_leaves(model), jnp.asarray(data)))
+    own, shared = shares.sum(0), (shares * (1 - shares)).sum(0)
+    used = own >= 1
+    return bool(used.sum() > 1 and np.min(shared[used] / own[used]) < ISOLATED)
+
+
+@eqx.filter_jit
+def _responsibilities(model, x):
+    return jax.vmap(model.responsibilities)(x)
