@@ -36,7 +36,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", ["HMC", pytest.param("MALA", marks=pytest.mark.slow)])
 def test_gaussian_scores_have_no_bias(name):
     sampler, lengths = CHAINS[name]
     options = {"sampler": sampler, "initial": NormalStart(3.0), **lengths}
