@@ -7,6 +7,8 @@ from jaxtyping import Int
 
 from ._validation import check_finite, to_numpy
 
+__all__ = ["adjacency", "edges"]
+
 
 def edges(adjacency) -> Int[np.ndarray, "n E"]:
     """Adjacency matrices (n, N, N) as the N (N - 1) / 2 entries above their diagonals, by rows.

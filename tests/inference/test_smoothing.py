@@ -102,6 +102,7 @@ def test_power_and_level_of_the_ladder():
     assert min(above(int(count), trials) for count in counts[2:]) > 0.001, counts
 
 
+@pytest.mark.slow
 def test_own_scales():
     x = halves(RNG, 100)
     result = lksd.compare(x, two_modes(0.9), two_modes(0.6), smooth=(2, 4.0))

@@ -105,6 +105,7 @@ def test_sweeps_and_averages():
     assert np.mean(np.asarray(swept) != start) > 0.1
 
 
+@pytest.mark.slow
 def test_chains_find_the_exact_scores():
     exact = lksd.estimate_scores(TWO, adjacency(GRAPHS), exact=True)
     sampled = lksd.estimate_scores(TWO, adjacency(GRAPHS), exact=False, draws=4000)
@@ -153,6 +154,7 @@ def test_level_of_two_against_three_blocks():
         assert above(rejected, 1000) > 0.001, rejected
 
 
+@pytest.mark.slow
 def test_compare_takes_adjacency_matrices():
     x = np.asarray(jax.vmap(lambda key: TWO.sample(key)[1])(jax.random.split(jax.random.key(2), 64)))
     results = [lksd.compare(data, three_blocks(0.6), TWO) for data in (x, adjacency(x).astype(float))]

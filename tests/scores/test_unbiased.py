@@ -8,8 +8,9 @@ from scipy import stats
 
 import lksd
 from lksd.models import LDA, PPCA, GaussianMixture, LatentVariableModel
+from lksd.models.smoothing import Smoothed
 from lksd.reproduce.problems.ppca import LATENT, PROBLEM_1, kernel, perturbed, weight
-from lksd.samplers import HMC, MALA, NUTS, BoxStart, Exact, NormalStart, RandomWalk
+from lksd.samplers import HMC, MALA, NUTS, BoxStart, Exact, NormalStart, RandomWalk, WithinGibbs
 from lksd.samplers.coupling import coupled
 
 RNG = np.random.default_rng(0)
@@ -35,7 +36,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", ["HMC", pytest.param("MALA", marks=pytest.mark.slow)])
 def test_gaussian_scores_have_no_bias(name):
     sampler, lengths = CHAINS[name]
     options = {"sampler": sampler, "initial": NormalStart(3.0), **lengths}
@@ -166,3 +167,16 @@ def test_slow_chains_keep_the_level():
             rejected[unbiased] += lksd.compare_scores(x, score_p, score_q, kernel("imq", 100), calibration="normal").reject
     assert rejected[False] == trials
     assert rejected[True] <= 2  # P(3 or more of 10 at level 0.05) = 0.012
+
+
+@pytest.mark.slow
+def test_other_couplings_have_no_bias():
+    """A random walk; and HMC within Gibbs on a latent of an integer and a real, of a mixture with noise added."""
+    options = {"unbiased": True, "initial": NormalStart(3.0), "warmup": 5, "draws": 10}
+    assert np.abs(z_scores(GAUSSIAN, POINTS, sampler=RandomWalk(step_size=0.2), **options)[0]).max() < 3
+    mixture, x = GaussianMixture([0.3, 0.7], [[-1.0], [1.0]], np.ones((2, 1, 1))), np.repeat([[0.5], [-1.5]], 4000, axis=0)
+    sampler = WithinGibbs(HMC(step_size=0.5, inverse_mass_matrix=np.array([0.4])))
+    options = {"warmup": 0, "draws": 1, "chains": 1, "control_variates": "none", "seed": 1}
+    found = lksd.estimate_scores(Smoothed(mixture, 0.8), x, sampler=sampler, unbiased=True, **options)
+    errors = (found.score - lksd.estimate_scores(mixture.smoothed(0.8), x).score).reshape(2, 4000)
+    assert np.abs(errors.mean(1) / errors.std(1) * np.sqrt(4000)).max() < 3

@@ -153,6 +153,7 @@ def test_level_of_a_concentration_comparison(kappas):
     assert above(rejected, trials) > 0.001, rejected / trials
 
 
+@pytest.mark.slow
 def test_compare_takes_directions():
     x = np.asarray(jax.vmap(lambda key: MIXTURE.sample(key)[1])(jax.random.split(jax.random.key(0), 100)))
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
