@@ -130,6 +130,7 @@ def test_a_two_level_model_with_constrained_latents():
         )
 
 
+@pytest.mark.slow
 def test_supports_that_depend_on_other_latents():
     def nested(x=None):
         with numpyro.plate("n", 7):

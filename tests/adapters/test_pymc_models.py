@@ -51,6 +51,7 @@ def test_draws_of_global_variables():
     np.testing.assert_allclose(lksd.estimate_scores(found, X).score, lksd.estimate_scores(native, X).score, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_constrained_latents():
     with pm.Model() as model:
         precision = pm.Gamma("precision", 3.0, 2.0)

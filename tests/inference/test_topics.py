@@ -50,6 +50,7 @@ def test_compare_names_the_documents_and_words_that_decide(tmp_path):
     np.testing.assert_array_equal(again.words.ids, words.ids)
 
 
+@pytest.mark.slow
 def test_one_operator_and_the_papers_settings():
     x, p, q = small()
     single = lksd.compare(x, p, q, operator="barker", **SWEEPS)

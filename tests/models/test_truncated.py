@@ -107,6 +107,7 @@ def test_samples_lie_in_the_ball_with_the_right_law():
     assert stats.kstest(x[:, 0], lambda point: np.interp(point, grid, cumulative)).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_the_papers_setting():
     weight = np.random.default_rng(0).random((100, 10))
     model = TruncatedPPCA(weight, 1.0, 50.0, 45.0)
