@@ -80,7 +80,9 @@ def test_scores_by_the_default_sampler():
     check_scores(lksd.estimate_scores(MODEL, np.repeat(X, 8, 0), warmup=200, draws=1_000), X, "HMC", 40)
 
 
-@pytest.mark.parametrize("model", [Unnormalised(MODEL), MODEL], ids=["a user's, normaliser unknown", "known but not used"])
+@pytest.mark.parametrize(
+    "model", [Unnormalised(MODEL), pytest.param(MODEL, marks=pytest.mark.slow)], ids=["unknown", "known but not used"]
+)
 def test_scores_by_exchange(model):
     """Not so near the edge that the rejection sampler gives up."""
     sampler = None if isinstance(model, Unnormalised) else Exchange()

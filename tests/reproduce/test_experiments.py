@@ -15,7 +15,7 @@ from lksd.reproduce.store import Store
 
 N = 16
 NEEDS_DATA = [one.name for one in EXPERIMENTS if one.prepare is not None]
-ONE_OF_EACH_KIND = {"ppca-problem1", "ppca-sampler", "mixture", "lda-problem2", "tppca-problem1", "lda-identical"}
+ONE_OF_EACH_KIND = {"ppca-problem1", "ppca-sampler", "mixture", "lda-identical"}
 SLOW_BASELINE = {"lda-topics"}  # its MMD takes samples of 14,000 documents
 
 

@@ -222,7 +222,9 @@ def exact_counts(p, x, operator):
     return operator.score_of(ratios, 0.0)
 
 
-@pytest.mark.parametrize(("operator", "control"), [(Difference(6), "auto"), (Barker(6), "none")], ids=str)
+@pytest.mark.parametrize(
+    ("operator", "control"), [(Difference(6), "auto"), pytest.param(Barker(6), "none", marks=pytest.mark.slow)], ids=str
+)
 def test_a_users_own_model(operator, control):
     p, x = Counts(), documents(6, n=8, length=3)
     found = lksd.estimate_scores(p, x, operator=operator, draws=2_000, control_variates=control)
@@ -232,6 +234,7 @@ def test_a_users_own_model(operator, control):
     assert 0.001 < stats.chi2.cdf(np.sum(np.mean(z.reshape(8, -1) ** 2, axis=1)), df=8) < 0.999
 
 
+@pytest.mark.slow
 def test_a_users_own_models_are_compared():
     result = lksd.compare(documents(6, length=3), Counts(), Counts(spread=1.0))
     assert result.kernel == "Hamming"
