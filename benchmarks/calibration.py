@@ -6,10 +6,10 @@ test says so at 0.05 over the number of problems. The exit code is 1 if any is.
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -21,6 +21,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "inference")]
 import nulls  # noqa: E402
 
 import lksd  # noqa: E402
+from lksd._cores import cores  # noqa: E402
+from lksd.reproduce.runner import start_worker  # noqa: E402
 
 LEVEL, TRIALS = 0.05, 400
 PAGE = """# Null problems
@@ -47,22 +49,20 @@ def row(problem: nulls.Null, rejected: int, trials: int) -> tuple[str, float]:
     return f"| {' | '.join(cells)} | {rejected / trials:.3f} | {low:.3f} to {high:.3f} | {found.pvalue:.2g} |", found.pvalue
 
 
-def part(arguments: tuple[int, int, int]) -> list[tuple[int, int]]:
-    """The rejections of every so-many-th problem."""
-    start, step, trials = arguments
-    found = []
-    for index, problem in list(enumerate(nulls.problems()))[start::step]:
-        found.append((index, sum(problem.rejects(number) for number in range(trials))))
-        print(row(problem, found[-1][1], trials)[0], flush=True)
-    return found
+def rejections(index: int, trials: int) -> int:
+    problem = nulls.problems()[index]
+    rejected = sum(problem.rejects(number) for number in range(trials))
+    print(row(problem, rejected, trials)[0], flush=True)
+    return rejected
 
 
 def main(trials: int) -> int:
-    workers = os.cpu_count() or 1
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        parts = list(pool.map(part, [(start, workers, trials) for start in range(workers)]))
-    rejected = dict(pair for found in parts for pair in found)
-    problems = nulls.problems()
+    problems, context = nulls.problems(), get_context("spawn")
+    shares = context.SimpleQueue()
+    for core in cores():
+        shares.put([core])
+    with ProcessPoolExecutor(len(cores()), context, start_worker, (shares,)) as pool:
+        rejected = list(pool.map(partial(rejections, trials=trials), range(len(problems))))
     lines, pvalues = zip(*(row(problem, rejected[i], trials) for i, problem in enumerate(problems)), strict=True)
     threshold = 0.05 / len(problems)
     above = sum(p < threshold for p in pvalues)

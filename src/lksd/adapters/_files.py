@@ -26,11 +26,11 @@ def read_draws(files: Sequence[Any]) -> dict[str, np.ndarray] | np.ndarray:
                 f"{wanted}. Take the same number of draws for all."
             )
     stacked = {name: np.stack([found[name] for found in every], 2) for name in every[0]}
-    return stacked[ONE] if list(stacked) == [ONE] and Path(first_file(files)).suffix == ".npy" else stacked
+    return stacked[ONE] if list(stacked) == [ONE] and Path(first_of(files)).suffix == ".npy" else stacked
 
 
-def first_file(files) -> str | Path:
-    return files[0] if isinstance(files[0], (str, Path)) else files[0][0]
+def first_of(nested):
+    return first_of(nested[0]) if isinstance(nested, (list, tuple)) and nested else nested
 
 
 def read_chains(files: list[Any]) -> dict[str, np.ndarray]:
@@ -54,9 +54,18 @@ def read_one(path: Path) -> dict[str, np.ndarray]:
         return read_csv(path)
     if path.suffix == ".nc":
         arviz = needed("from_draws", "arviz", "arviz")
-        posterior = arviz.from_netcdf(str(path)).posterior
-        return {str(name): one.transpose("chain", "draw", ...).values for name, one in posterior.data_vars.items()}
+        return as_arrays(arviz.from_netcdf(str(path)).posterior)
     raise ValueError(f"draws: expected .npy, .npz, .csv or .nc files; got {str(path)!r}. Save the draws in one of these forms.")
+
+
+def as_arrays(dataset) -> dict[str, np.ndarray]:
+    """The variables of an xarray Dataset, chains and draws first."""
+    missing = {"chain", "draw"} - set(dataset.dims)
+    if missing:
+        raise ValueError(
+            f"draws: expected the dimensions chain and draw; {', '.join(sorted(missing))} is missing. Give a posterior."
+        )
+    return {str(name): one.transpose("chain", "draw", ...).values for name, one in dataset.data_vars.items()}
 
 
 def read_csv(path: Path) -> dict[str, np.ndarray]:

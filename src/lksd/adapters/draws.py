@@ -17,7 +17,7 @@ from ..scores.control import average
 from ..scores.diagnostics import LEAST_DRAWS, worst_rhat_and_ess
 from ..scores.estimate import BATCHES, POOR_RHAT, POOR_SHARE
 from ..scores.result import ScoreEstimate
-from ._files import read_draws
+from ._files import as_arrays, first_of, read_draws
 
 UNUSABLE_RHAT = 1.5  # chains that are still where they began
 FEW = 100  # effective draws below which a warning is given
@@ -109,20 +109,6 @@ def latents_of(draws: Any, n: int, variables: str | Sequence[str] | None, chains
             raise ValueError("variables: expected with named draws only; these are one array. Leave it out.")
         return with_axes("draws", draws, n, chains)
     return chosen(draws, n, variables, chains)
-
-
-def first_of(nested):
-    return first_of(nested[0]) if isinstance(nested, (list, tuple)) and nested else nested
-
-
-def as_arrays(dataset) -> dict[str, np.ndarray]:
-    """The variables of an xarray Dataset, chains and draws first."""
-    missing = {"chain", "draw"} - set(dataset.dims)
-    if missing:
-        raise ValueError(
-            f"draws: expected the dimensions chain and draw; {', '.join(sorted(missing))} is missing. Give a posterior."
-        )
-    return {str(name): one.transpose("chain", "draw", ...).values for name, one in dataset.data_vars.items()}
 
 
 def chosen(draws: Mapping[str, Any], n: int, variables: str | Sequence[str] | None, chains: bool | None) -> Any:

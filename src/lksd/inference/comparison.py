@@ -102,7 +102,10 @@ def decide(tests: list[Contrasts], options: Options, mmd: MMDTest | None = None)
         family = family_of(tests, options, options.two_sided)
         found = adjusted_pvalues(with_mmd(family, tests, mmd, options) if mmd is not None and counted else family, options)
         pvalues[live] = found[: live.sum()]
-    results = [record(test, options, float(p), bool(p <= options.alpha)) for test, p in zip(tests, pvalues, strict=True)]
+    results = [
+        record(test, options, null_of(test, options), float(p), bool(p <= options.alpha))
+        for test, p in zip(tests, pvalues, strict=True)
+    ]
     best = most_significant(results, options.two_sided)
     result, called = results[best], NAMES[options.correction]
     if mmd is not None:
@@ -130,9 +133,10 @@ def adjusted_pvalues(family: Family, options: Options) -> np.ndarray:
 
 def judge(test: Contrasts, options: Options) -> ComparisonResult:
     """The decision: the estimate against the threshold (Algorithm 1)."""
+    null = null_of(test, options)
     if not test.live[0]:
-        return record(test, options, 1.0, False)
-    null, estimate, error, margin = null_of(test, options), float(test.estimate[0]), float(test.error[0]), options.margin
+        return record(test, options, null, 1.0, False)
+    estimate, error, margin = float(test.estimate[0]), float(test.error[0]), options.margin
     pvalue = null.upper((estimate - margin) / error)
     reject = estimate - margin > error * null.upper_quantile(options.alpha)
     if options.two_sided:
@@ -140,7 +144,7 @@ def judge(test: Contrasts, options: Options) -> ComparisonResult:
         reject = estimate - margin > error * null.upper_quantile(
             options.alpha / 2
         ) or estimate + margin < error * null.lower_quantile(options.alpha / 2)
-    return record(test, options, pvalue, bool(reject))
+    return record(test, options, null, pvalue, bool(reject))
 
 
 def null_of(test: Contrasts, options: Options) -> NullDistribution:
@@ -161,7 +165,7 @@ def null_of(test: Contrasts, options: Options) -> NullDistribution:
     return Steadied(null, float(error / test.error[0]), float((test.estimate[0] - plain) / test.error[0]))
 
 
-def record(test: Contrasts, options: Options, pvalue: float, reject: bool) -> ComparisonResult:
+def record(test: Contrasts, options: Options, null: NullDistribution, pvalue: float, reject: bool) -> ComparisonResult:
     n, rows = test.rows.shape[1], test.sums.model_rows
     ksd_p, ksd_q = (float(ksd) for ksd in ustatistic.u_statistic(rows))
     ksd_p_error, ksd_q_error = (math.sqrt(variance / n) for variance in ustatistic.jackknife_variance(rows))
@@ -176,7 +180,7 @@ def record(test: Contrasts, options: Options, pvalue: float, reject: bool) -> Co
         seed=options.seed,
         difference=float(test.difference[0]),
         standard_error=float(test.error[0]),
-        null=null_of(test, options),
+        null=null,
         estimate=float(test.estimate[0]),
         margin=options.margin,
         ksd_p=ksd_p,

@@ -7,18 +7,16 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
 from scipy.special import gammaln, xlogy
 
 from .._float64 import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel, simulation
-from .mixture import check_weights
+from ..stein.spherical import TOLERANCE
+from .base import simulation
+from .mixture import FiniteMixture, check_weights
 
-TOLERANCE = 1e-6  # of the length of a mean direction
 
-
-class VonMisesFisherMixture(LatentVariableModel):
+class VonMisesFisherMixture(FiniteMixture):
     """Directions: p(x | z = k) proportional to exp(concentrations[k] means[k]'x) on the unit sphere, P(z = k) = weights[k].
 
     Parameters
@@ -66,31 +64,15 @@ class VonMisesFisherMixture(LatentVariableModel):
         self.means = self.means / lengths[:, None]
         self.log_normalisers = np.array([log_normaliser(dim, float(k)) for k in self.concentrations])
 
-    def log_prior(self, z):
-        return jnp.log(self.weights)[z]
-
-    def log_likelihood(self, x, z):
-        return self.log_densities(x)[z]
-
     def log_densities(self, x):
         """log p(x | z = k) for every k, with respect to the surface measure."""
         return self.log_normalisers + self.concentrations * (self.means @ x)
-
-    def responsibilities(self, x):
-        """P(z = k | x)."""
-        return jax.nn.softmax(jnp.log(self.weights) + self.log_densities(x))
 
     @simulation
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
         z = jax.random.categorical(key_z, jnp.log(self.weights))
         return z, von_mises_fisher(key_x, self.means[z], self.concentrations[z])
-
-    def sample_posterior(self, key, x):
-        return jax.random.categorical(key, jnp.log(self.weights) + self.log_densities(x))
-
-    def log_marginal(self, x):
-        return logsumexp(jnp.log(self.weights) + self.log_densities(x))
 
 
 def log_normaliser(dim: int, concentration: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,33 @@ from .._float64 import as_float64
 from .base import LatentVariableModel, simulation
 
 
-class GaussianMixture(LatentVariableModel):
+class FiniteMixture(LatentVariableModel):
+    """P(z = k) = weights[k]; a subclass gives the densities of x in each component."""
+
+    weights: eqx.AbstractVar[np.ndarray]
+
+    @abstractmethod
+    def log_densities(self, x):
+        """log p(x | z = k) for every k."""
+
+    def log_prior(self, z):
+        return jnp.log(self.weights)[z]
+
+    def log_likelihood(self, x, z):
+        return self.log_densities(x)[z]
+
+    def responsibilities(self, x):
+        """P(z = k | x)."""
+        return jax.nn.softmax(jnp.log(self.weights) + self.log_densities(x))
+
+    def sample_posterior(self, key, x):
+        return jax.random.categorical(key, jnp.log(self.weights) + self.log_densities(x))
+
+    def log_marginal(self, x):
+        return logsumexp(jnp.log(self.weights) + self.log_densities(x))
+
+
+class GaussianMixture(FiniteMixture):
     """x | z = k ~ N(means[k], covariances[k]), P(z = k) = weights[k].
 
     Parameters
@@ -42,12 +70,6 @@ class GaussianMixture(LatentVariableModel):
                     f"(smallest eigenvalue {smallest:g}). Add a small multiple of the identity."
                 )
 
-    def log_prior(self, z):
-        return jnp.log(self.weights)[z]
-
-    def log_likelihood(self, x, z):
-        return self.log_densities(x)[z]
-
     def log_densities(self, x):
         """log N(x; means[k], covariances[k]) for every k."""
         residuals = jnp.linalg.solve(self.covariances, (x - self.means)[..., None])[..., 0]
@@ -60,22 +82,12 @@ class GaussianMixture(LatentVariableModel):
         added = np.diag(np.broadcast_to(np.square(scale), self.means.shape[1:]))
         return GaussianMixture(self.weights, self.means, self.covariances + added)
 
-    def responsibilities(self, x):
-        """P(z = k | x)."""
-        return jax.nn.softmax(jnp.log(self.weights) + self.log_densities(x))
-
     @simulation
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
         z = jax.random.categorical(key_z, jnp.log(self.weights))
         mean, covariance = self.means[z], self.covariances[z]
         return z, mean + jnp.linalg.cholesky(covariance) @ jax.random.normal(key_x, mean.shape)
-
-    def sample_posterior(self, key, x):
-        return jax.random.categorical(key, jnp.log(self.weights) + self.log_densities(x))
-
-    def log_marginal(self, x):
-        return logsumexp(jnp.log(self.weights) + self.log_densities(x))
 
 
 def check_weights(weights: np.ndarray) -> None:

@@ -74,38 +74,28 @@ class Store:
 
     def done(self, experiment: Experiment, trial: int, seed: int) -> set[tuple[str, str, int, float]]:
         """What is there of a trial, as (case, method, n, alpha)."""
-        cases = {experiment.problem(case): case for case in experiment.cases}
-        with closing(self._open()) as connection:
-            found = connection.execute(
-                "SELECT problem, method, n, alpha FROM trials WHERE trial = ? AND seed = ? AND (problem = ? OR problem GLOB ?)",
-                (trial, seed, experiment.name, f"{experiment.name}[[]*"),
-            ).fetchall()
-        return {(cases[problem], method, n, alpha) for problem, method, n, alpha in found if problem in cases}
+        return set(self._select("problem, method, n, alpha", experiment, "AND trial = ? AND seed = ?", trial, seed))
 
     def counts(self, experiment: Experiment) -> dict[tuple[str, str, int, float], Count]:
         """Rejections and trials of every cell, by (case, method, n, alpha)."""
-        cases = {experiment.problem(case): case for case in experiment.cases}
-        with closing(self._open()) as connection:
-            found = connection.execute(
-                "SELECT problem, method, n, alpha, SUM(reject), COUNT(*) FROM trials "
-                "WHERE problem = ? OR problem GLOB ? GROUP BY problem, method, n, alpha",
-                (experiment.name, f"{experiment.name}[[]*"),
-            ).fetchall()
-        return {(cases[row[0]], *row[1:4]): Count(row[4], row[5]) for row in found if row[0] in cases}
+        columns = "problem, method, n, alpha, SUM(reject), COUNT(*)"
+        found = self._select(columns, experiment, "GROUP BY problem, method, n, alpha")
+        return {row[:4]: Count(*row[4:]) for row in found}
 
     def trials(self, experiment: Experiment) -> dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]:
         """Statistics and p-values of every trial by method, by (case, n, trial, seed)."""
-        cases = {experiment.problem(case): case for case in experiment.cases}
         made: dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]] = {}
-        with closing(self._open()) as connection:
-            for problem, n, trial, seed, method, statistic, pvalue in connection.execute(
-                "SELECT DISTINCT problem, n, trial, seed, method, statistic, pvalue FROM trials "
-                "WHERE problem = ? OR problem GLOB ?",
-                (experiment.name, f"{experiment.name}[[]*"),
-            ):
-                if problem in cases:
-                    made.setdefault((cases[problem], n, trial, seed), {})[method] = (statistic, pvalue)
+        for *key, method, statistic, pvalue in self._select("problem, n, trial, seed, method, statistic, pvalue", experiment):
+            made.setdefault(tuple(key), {})[method] = (statistic, pvalue)
         return made
+
+    def _select(self, columns: str, experiment: Experiment, rest: str = "", *values) -> list[tuple]:
+        """Rows of an experiment; the first of the ``columns`` is the problem, in whose place its case is given."""
+        cases = {experiment.problem(case): case for case in experiment.cases}
+        query = f"SELECT DISTINCT {columns} FROM trials WHERE (problem = ? OR problem GLOB ?) {rest}"
+        with closing(self._open()) as connection:
+            found = connection.execute(query, (experiment.name, f"{experiment.name}[[]*", *values)).fetchall()
+        return [(cases[problem], *row) for problem, *row in found if problem in cases]
 
     def versions(self) -> list[str]:
         """The versions that computed, as JSON objects."""

@@ -60,12 +60,7 @@ def langevin_block(
         k_ab = along_coordinates(jax.grad(jax.grad(restricted, 0), 1))
         return jnp.sum(s * t * k + s * k_b + t * k_a + k_ab, axis=-1)
 
-    def row(arguments):
-        a, s = arguments
-        return jax.vmap(pair, (None, None, 0, 1))(a, s, y, scores_y)
-
-    rows = jax.lax.map(row, (x, jnp.swapaxes(scores_x, 0, 1)))  # (n, m, S)
-    return jnp.moveaxis(rows, -1, 0)
+    return over_pairs(pair, x, scores_x, y, scores_y)
 
 
 @langevin_block.register
@@ -163,6 +158,17 @@ def inverse_diagonal(preconditioner, dim: int):
 
 def inverse_trace(preconditioner, dim: int):
     return jnp.sum(inverse_diagonal(preconditioner, dim))
+
+
+def over_pairs(pair, x, scores_x, y, scores_y):
+    """``pair(a, s, b, t)``, a number for each of S models, at all pairs of observations: (S, n, m), one row at a time."""
+
+    def row(arguments):
+        a, s = arguments
+        return jax.vmap(pair, (None, None, 0, 1))(a, s, y, scores_y)
+
+    rows = jax.lax.map(row, (x, jnp.swapaxes(scores_x, 0, 1)))  # (n, m, S)
+    return jnp.moveaxis(rows, -1, 0)
 
 
 def over_models(model, scores_x, scores_y):

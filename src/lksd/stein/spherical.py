@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .._validation import check_reals
 from ..kernels import Kernel, PerCoordinate, Radial, Sum
 from .base import SteinOperator
-from .langevin import over_models
+from .langevin import over_models, over_pairs
 
 TOLERANCE = 1e-6  # of the length of a unit vector
 
@@ -85,12 +85,7 @@ def spherical_block(
         along_b, along_a = by_b - (b @ by_b) * b, by_a - (a @ by_a) * a
         return jnp.sum(s * t, -1) * value(a, b) + s @ along_b + t @ along_a + trace
 
-    def row(arguments):
-        a, s = arguments
-        return jax.vmap(pair, (None, None, 0, 1))(a, s, y, u_y)
-
-    rows = jax.lax.map(row, (x, jnp.swapaxes(u_x, 0, 1)))  # (n, m, S)
-    return jnp.moveaxis(rows, -1, 0)
+    return over_pairs(pair, x, u_x, y, u_y)
 
 
 @spherical_block.register
