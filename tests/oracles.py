@@ -356,3 +356,16 @@ def lda_mass(concentration, topics, document) -> float:
         log_prior += np.sum(gammaln(concentration + counts) - gammaln(concentration))
         total += np.exp(log_prior) * np.prod([topics[k][word] for k, word in zip(z, document, strict=True)])
     return float(total)
+
+
+def pairs_met(tiling) -> np.ndarray:
+    """How often each two observations are in a tile together, both ways."""
+    count = np.zeros((tiling.n, tiling.n), int)
+    for i in range(tiling.blocks):
+        for j in tiling.columns(i):
+            row, column = slice(*tiling.edges(i)), slice(*tiling.edges(j))
+            count[row, column] += 1
+            if i != j:
+                count[column, row] += 1
+    np.fill_diagonal(count, 0)
+    return count

@@ -66,6 +66,9 @@ def check_size(name: str, value) -> int:
 
 
 def check_finite(name: str, array: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):  # one pass without a copy; a sum that is not finite may still come of finite numbers
+            return array
     finite = np.isfinite(array)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
@@ -83,7 +86,7 @@ def check_count(name: str, n: int, minimum: int = MINIMUM_OBSERVATIONS) -> None:
 
 def check_reals(name: str, value) -> np.ndarray:
     """A finite (n, D) float64 array; a vector is read as n observations of one coordinate."""
-    array = to_numpy(name, value).astype(np.float64)
+    array = to_numpy(name, value).astype(np.float64, copy=False)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:

@@ -33,7 +33,7 @@ class MMDTest(NamedTuple):
         return self.result.standard_error > 0
 
 
-def check_samples(models: dict[str, Any], margin: float, smooth: Any) -> None:
+def check_samples(models: dict[str, Any], margin: float, smooth: Any, pairs: int | None) -> None:
     for name, model in models.items():
         if not hasattr(model, "sample"):
             raise ValueError(f"also_mmd: expected models with sample(key); {name} has none. Give the model itself, with sample.")
@@ -41,6 +41,8 @@ def check_samples(models: dict[str, Any], margin: float, smooth: Any) -> None:
         raise ValueError(
             f"also_mmd: expected the data as they are; got smooth={smooth!r}. The MMD sees weights without it; leave it out."
         )
+    if pairs is not None:
+        raise ValueError(f"also_mmd: expected all pairs of observations; got pairs={pairs}. Leave one of them out.")
     if margin:
         raise ValueError(f"also_mmd: expected margin=0, which is in units of the KSD alone; got {margin}. Leave one of them out.")
 

@@ -43,6 +43,7 @@ def compare(
     variance: str = "auto",
     calibration: str = "auto",
     correction: str = "max-t",
+    pairs: int | None = None,
     also_mmd: bool = False,
     sampler=None,
     warmup: int | None = None,
@@ -108,14 +109,14 @@ def compare(
     check_enough(x)
     x, (p, q), left_out = read_words(x, [p, q])
     if also_mmd:
-        check_samples({"p": p, "q": q}, margin, smooth)
+        check_samples({"p": p, "q": q}, margin, smooth, pairs)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     if paper:
         check_choice("preset", preset, ["paper"])
         sampling = papers_options(sampling, describes_integers(p))
         calibration = "normal" if calibration == "auto" else calibration
         variance = "jackknife" if variance == "auto" else variance
-    wanted = Options(alternative, alpha, margin, variance, calibration, correction, seed).checked()
+    wanted = Options(alternative, alpha, margin, variance, calibration, correction, seed, pairs).checked()
     options = sampling | {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     options |= {"unbiased": unbiased}
     if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):

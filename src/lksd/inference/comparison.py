@@ -11,7 +11,7 @@ import numpy as np
 from . import ustatistic
 from .beside_mmd import MMDTest, with_mmd
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
-from .contrasts import Contrasts, Options, family_of, studentise
+from .contrasts import Contrasts, Options, family_of, said_of_pairs, studentise
 from .hypotheses import hypotheses
 from .multiplicity import Family, adjust
 from .records import read_only
@@ -45,6 +45,7 @@ def compare_scores(
     variance: str = "auto",
     calibration: str = "auto",
     correction: str = "max-t",
+    pairs: int | None = None,
     seed: int = 0,
     mask=None,
 ) -> ComparisonResult:
@@ -75,6 +76,9 @@ def compare_scores(
         beyond, and never a p-value below the normal one.
     correction : "max-t", "holm" or "bonferroni"
         For several kernels or operators. Step-down max-T uses how they depend on each other, the others do not.
+    pairs : int, optional
+        For n too large for all pairs of observations: take at least so many, chosen by ``seed``, and count the variance that this
+        adds. The p-value is then normal.
     mask : (n, D) boolean array, optional
         False where an observation lacks a position (discrete operators).
 
@@ -86,7 +90,7 @@ def compare_scores(
     >>> result.reject, result.difference > 0
     (True, True)
     """
-    options = Options(alternative, alpha, margin, variance, calibration, correction, seed).checked()
+    options = Options(alternative, alpha, margin, variance, calibration, correction, seed, pairs).checked()
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
     result, _ = decide(studentise(family, options), options)
     return replace(result, settings=as_settings({"kernel": kernel, "operator": operator} | options._asdict()))
@@ -202,6 +206,8 @@ def record(test: Contrasts, options: Options, null: NullDistribution, pvalue: fl
 def variance_of(test: Contrasts, options: Options) -> str:
     if options.variance != "auto":
         return options.variance
+    if test.sums.partners is not None:
+        return "incomplete"
     return "regularised" if test.regularised[0] else "jackknife"
 
 
@@ -210,4 +216,6 @@ def notes_of(test: Contrasts, options: Options) -> list[str]:
         return []
     if not test.live[0]:
         return [KEPT["rounding" if test.error[0] == 0 else "negative"]]
+    if test.sums.partners is not None:
+        return [said_of_pairs(test)]
     return [STEADIED] if test.regularised[0] and options.variance == "auto" else []

@@ -29,6 +29,9 @@ CALIBRATIONS = ("auto", "bootstrap", "edgeworth", "normal")
 ALTERNATIVES = ("greater", "two-sided")
 ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
 MATRIX_CELLS = 2**27  # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
+AT_ONCE = 1_000  # observations
+SENSITIVE_ROWS = 10_000  # documents up to which it is found how the row sums depend on each of them
+FEWEST_PARTNERS = 8  # of an observation in an incomplete U-statistic, to tell its variance components apart
 DEGENERATE = 0.1  # share of the projections in the variance of U below which the normal approximation is in doubt
 
 
@@ -42,6 +45,7 @@ class Options(NamedTuple):
     calibration: str
     correction: str
     seed: int
+    pairs: int | None = None
 
     def checked(self) -> Options:
         check_choice("alternative", self.alternative, ALTERNATIVES)
@@ -55,6 +59,8 @@ class Options(NamedTuple):
             )
         if self.calibration == "bootstrap":
             replicate_count(check_probability("alpha", self.alpha))
+        if self.pairs is not None:
+            check_pairs(self)
         if check_number("margin", self.margin) < 0:
             raise ValueError(f"margin: expected a number of at least 0; got {self.margin}. It is a difference too small to matter.")
         return self._replace(alpha=check_probability("alpha", self.alpha), margin=float(self.margin), seed=check_seed(self.seed))
@@ -67,6 +73,17 @@ class Options(NamedTuple):
     def guarded(self) -> bool:
         """Whether no p-value may fall below the normal one."""
         return self.calibration == "auto"
+
+
+def check_pairs(options: Options) -> None:
+    pairs = options.pairs
+    if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
+        raise ValueError(f"pairs: expected a positive integer, how many pairs of observations to take; got {pairs!r}. Give one.")
+    if options.variance != "auto" or options.calibration not in ("auto", "normal"):
+        raise ValueError(
+            "pairs: expected with variance='auto' and calibration='auto' or 'normal', since a mean over some pairs is normal with "
+            f"a variance of its own; got {options.variance!r} and {options.calibration!r}. Leave them out, or pairs."
+        )
 
 
 class Contrasts(NamedTuple):
@@ -100,13 +117,21 @@ class Contrasts(NamedTuple):
 def studentise(family: list[Hypothesis], options: Options, sensitive: bool = False) -> list[Contrasts]:
     """Every hypothesis, on the same resamples."""
     n, models = len(family[0].x), len(family[0].scores)
+    sensitive = sensitive and n <= SENSITIVE_ROWS
+    if options.pairs is not None and options.pairs >= n * (n - 1) // 2:
+        options = options._replace(pairs=None)
+    elif options.pairs is not None and options.pairs < FEWEST_PARTNERS * n / 2:
+        raise ValueError(
+            f"pairs: expected at least {FEWEST_PARTNERS * n // 2}, {FEWEST_PARTNERS} partners for each of {n} observations; "
+            f"got {options.pairs}. Take more, or leave it out."
+        )
     chosen = choose_calibration(options, n, models)
     weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
     return [contrasts_of(hypothesis, options, chosen, weights, sensitive) for hypothesis in family]
 
 
 def choose_calibration(options: Options, n: int, models: int) -> str:
-    if options.variance not in ("auto", "jackknife"):
+    if options.variance not in ("auto", "jackknife") or options.pairs is not None:
         return "normal"
     if options.calibration != "auto":
         return options.calibration
@@ -122,14 +147,25 @@ def contrasts_of(
     pairs = all_pairs(models)
     whole = options.guarded and weights is not None  # for the expansion beside the bootstrap
     sums = gram_sums(
-        operator, kernel, x, scores, against_last(models), None if whole else weights, sensitive=sensitive, whole=whole
+        operator,
+        kernel,
+        x,
+        scores,
+        against_last(models),
+        None if whole else weights,
+        sensitive=sensitive,
+        whole=whole,
+        pairs=options.pairs,
+        seed=options.seed,
     )
     alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
-    zeta, difference = ustatistic.components(rows, squares), ustatistic.u_statistic(rows)
+    zeta, difference = ustatistic.components(rows, squares, sums.partners), ustatistic.u_statistic(rows)
     order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
-    if options.variance == "ustat":
+    if sums.partners is not None:
+        variance = ustatistic.incomplete_variance(zeta, sums.partners)
+    elif options.variance == "ustat":
         variance = ustatistic.ustat_variance(rows, squares)
     elif options.variance == "vstat":
         variance = ustatistic.vstat_variance(rows, pairs.of(sums.diagonal))
@@ -140,7 +176,7 @@ def contrasts_of(
     estimate, error = difference, error_of(variance, n, np.where(alike, np.inf, rounding))
     plain, influences = (estimate, error), 2 * ustatistic.centred(sums.rows) / (n - 2)
     regularised = np.full(len(alike), options.variance == "regularised")
-    if options.variance == "auto" and options.guarded:  # the other calibrations are those of U itself
+    if options.variance == "auto" and options.guarded and sums.partners is None:  # the other calibrations are those of U itself
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
         at_pairs = values_at(hypothesis, order)
@@ -180,13 +216,27 @@ def against_last(models: int) -> np.ndarray:
 
 def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
     """Whether two models' scores are equal up to rounding."""
-    return bool(np.abs(score_p - score_q).max() <= ROUNDING * max(np.abs(score_p).max(), np.abs(score_q).max()))
+    allowed = ROUNDING * max(max(score.max(), -score.min()) for score in (score_p, score_q))
+    starts = range(0, len(score_p), AT_ONCE)  # models that differ do so at once
+    return all(np.abs(score_p[k : k + AT_ONCE] - score_q[k : k + AT_ONCE]).max() <= allowed for k in starts)
 
 
 def linear_share(n: int, zeta: ustatistic.Components) -> np.ndarray:
     """The part of Var(U) that the projections make: where it is small, U is nearly degenerate and not normal."""
     linear, whole = 4 * (n - 2) * zeta.zeta_1, 4 * (n - 2) * zeta.zeta_1 + 2 * zeta.zeta_2
     return np.where(linear > 0, linear / np.where(whole > 0, whole, 1.0), 0.0)
+
+
+def said_of_pairs(test: Contrasts) -> str:
+    """How many pairs of observations were taken, and what that costs."""
+    partners = test.sums.partners
+    assert partners is not None
+    n, zeta = len(partners), test.zeta._replace(zeta_1=np.maximum(test.zeta.zeta_1, 0.0))
+    known = ustatistic.Components(*(part[test.live] for part in zeta))
+    more = np.max(ustatistic.incomplete_variance(known, partners) / (n * ustatistic.hoeffding_variance(n, known)), initial=1.0) - 1
+    return (
+        f"{partners.sum() // 2:,} of {n * (n - 1) // 2:,} pairs of observations are taken, which adds {more:.1%} to the variance."
+    )
 
 
 def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:

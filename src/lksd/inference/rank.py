@@ -26,6 +26,7 @@ def rank(
     variance: str = "auto",
     calibration: str = "auto",
     correction: str = "max-t",
+    pairs: int | None = None,
     sampler=None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -61,7 +62,7 @@ def rank(
     >>> lksd.rank(x, models).confidence_set
     ('noise 1.0',)
     """
-    wanted = Options("two-sided", alpha, margin, variance, calibration, correction, seed).checked()
+    wanted = Options("two-sided", alpha, margin, variance, calibration, correction, seed, pairs).checked()
     named = check_names("models", models)
     check_roles(named)
     check_enough(x)

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from . import ustatistic
 from .calibration import Edgeworth
 from .comparison import most_significant
-from .contrasts import Contrasts, Options, family_of, studentise
+from .contrasts import Contrasts, Options, family_of, said_of_pairs, studentise
 from .hypotheses import hypotheses
 from .multiplicity import Adjusted, adjust
 from .rank_result import RankResult
@@ -32,6 +32,7 @@ def rank_scores(
     variance: str = "auto",
     calibration: str = "auto",
     correction: str = "max-t",
+    pairs: int | None = None,
     seed: int = 0,
     mask=None,
 ) -> RankResult:
@@ -54,7 +55,7 @@ def rank_scores(
     >>> result.names, result.confidence_set
     (('right', 'near', 'far'), ('right',))
     """
-    options = Options("two-sided", alpha, margin, variance, calibration, correction, seed).checked()
+    options = Options("two-sided", alpha, margin, variance, calibration, correction, seed, pairs).checked()
     named = check_names("scores", scores)
     family = hypotheses(x, tuple(named.values()), tuple(named), kernel, operator, mask)
     result, _ = rank_all(studentise(family, options), tuple(named), options)
@@ -185,7 +186,7 @@ def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[
         pairs = [f"{names[i]} and {names[j]}" for i, j in zip(*(side[which] for side in test.pairs), strict=True)]
         return ", ".join(pairs[:3]) + (f" and {len(pairs) - 3} more pairs" if len(pairs) > 3 else "")
 
-    notes = []
+    notes = [said_of_pairs(test)] if test.sums.partners is not None else []
     if test.alike.any():
         notes.append(f"indistinguishable, since their scores agree to rounding: {listed(test.alike)}.")
     if (kept := ~test.live & ~test.alike).any():

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 Rows = Float[np.ndarray, "*A n"]
+Partners = Int[np.ndarray, " n"] | None
 
 
 class Components(NamedTuple):
@@ -36,13 +37,34 @@ def jackknife_variance(rows: Rows) -> Any:
     return 4 * np.sum(centred(rows) ** 2, -1) / ((n - 1) * (n - 2) ** 2)
 
 
-def components(rows: Rows, squares: Any) -> Components:
-    """Unbiased estimates of zeta_1 and zeta_2: U-statistics of order three, four and two."""
+def components(rows: Rows, squares: Any, partners: Partners = None) -> Components:
+    """Unbiased estimates of zeta_1 and zeta_2, from the pairs of pairs that share one, no and both observations.
+
+    ``partners`` says with how many others each observation is paired, where that is not n - 1; rows and squares then stand for
+    all pairs.
+    """
     n = rows.shape[-1]
+    ordered, met = moments(n, partners)
+    share = ordered / (n * (n - 1))
+    rows, squares = share * rows, share * squares
     row_squares = np.sum(rows**2, -1)
-    chained = (row_squares - squares) / (n * (n - 1) * (n - 2))  # E h(1,2) h(1,3)
-    apart = (rows.sum(-1) ** 2 - 4 * row_squares + 2 * squares) / (n * (n - 1) * (n - 2) * (n - 3))  # E h(1,2) h(3,4)
-    return Components(chained - apart, squares / (n * (n - 1)) - apart)
+    chained = (row_squares - squares) / (met - ordered)  # E h(1,2) h(1,3)
+    apart = (rows.sum(-1) ** 2 - 4 * row_squares + 2 * squares) / (ordered**2 - 4 * met + 2 * ordered)  # E h(1,2) h(3,4)
+    return Components(chained - apart, squares / ordered - apart)
+
+
+def moments(n: int, partners: Partners) -> tuple[float, float]:
+    """How many ordered pairs there are, and the sum over the observations of their numbers of partners squared."""
+    if partners is None:
+        return float(n) * (n - 1), float(n) * (n - 1) ** 2
+    return float(np.sum(partners)), float(np.sum(np.square(partners, dtype=np.float64)))
+
+
+def incomplete_variance(zeta: Components, partners: Int[np.ndarray, " n"]) -> Any:
+    """n Var(U) of the mean over some pairs, all different: eq. (A.2) where they are all pairs. What is left out adds zeta_2."""
+    n = len(partners)
+    ordered, met = moments(n, partners)
+    return n * (4 * (met - ordered) * np.maximum(zeta.zeta_1, 0.0) + 2 * ordered * zeta.zeta_2) / ordered**2
 
 
 def hoeffding_variance(n: int, zeta: Components) -> Any:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
@@ -127,8 +128,12 @@ class IMQ(Radial):
             raise ValueError(f"beta: expected a number between 0 and 1; got {self.beta}. The paper's choice is 0.5.")
 
     def profile(self, r) -> Profile:
-        inverse = 1 / (self.c**2 + r)
-        value = jnp.sqrt(inverse) if self.beta == 0.5 else inverse**self.beta
+        if self.beta == 0.5:  # the fastest on accelerators
+            value = jax.lax.rsqrt(self.c**2 + r)
+            inverse = value**2
+        else:
+            inverse = 1 / (self.c**2 + r)
+            value = inverse**self.beta
         first = -self.beta * value * inverse
         return Profile(value, first, -(self.beta + 1) * first * inverse)
 

@@ -2,10 +2,12 @@
 
 from .base import SteinOperator, stein_kernel
 from .discrete import Barker, Difference, DiscreteOperator, Gibbs
-from .gram import GramSums, gram_sums, paired, score_slopes
+from .gram import GramSums, gram_sums
 from .langevin import Langevin
 from .order import vocabulary_order
+from .slopes import score_slopes
 from .spherical import Spherical
+from .tiles import paired
 
 __all__ = [
     "Barker",

@@ -40,7 +40,7 @@ class SteinOperator(eqx.Module):
         if discrete and is_ragged(score):
             array = pad_scores(name, score, (x >= 0).sum(1), expected)
         else:
-            array = to_numpy(name, score).astype(np.float64)
+            array = to_numpy(name, score).astype(np.float64, copy=False)
         if array.ndim == 1 and expected == (len(array), 1):
             array = array[:, None]
         if array.shape != expected:

@@ -67,22 +67,20 @@ def langevin_block(
 def _(
     kernel: Radial, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
 ) -> Float[Array, "S n m"]:
-    # h = phi s't - 2 phi' (s - t)' L^-1 d - 2 phi' tr(L^-1) - 4 phi'' d' L^-2 d,   d = x - y, r = d' L^-1 d
+    # h = phi s't - 2 phi' (s - t)'(u - v) - 2 phi' tr(L^-1) - 4 phi'' |u - v|^2,   u = L^-1 x, v = L^-1 y, r = (x - y)'(u - v).
+    # By polarisation the mixed products cost one:
+    # (s - t)'(u - v) = s't - (s + u)'(t + v) - |u - v|^2 / 2 + (s + u / 2)'u + (t + v / 2)'v.
     x, y = centre(x, y)
-    inverse_x, inverse_y = precondition(kernel.preconditioner, x), precondition(kernel.preconditioner, y)
-    r = squared_distances(x, inverse_x, y, inverse_y)
-    if kernel.preconditioner.ndim == 0:
-        curvature = r / kernel.preconditioner
-    else:
-        curvature = squared_distances(inverse_x, inverse_x, inverse_y, inverse_y)
+    u, v = precondition(kernel.preconditioner, x), precondition(kernel.preconditioner, y)
+    r = squared_distances(x, u, y, v)
+    curvature = r / kernel.preconditioner if kernel.preconditioner.ndim == 0 else squared_distances(u, u, v, v)
     phi, first, second = kernel.profile(r)
-    score_free = -2 * first * inverse_trace(kernel.preconditioner, x.shape[-1]) - 4 * second * curvature
+    score_free = -2 * first * inverse_trace(kernel.preconditioner, x.shape[-1]) + (first - 4 * second) * curvature
 
     def model(scores):
         s, t = scores
-        own_x, own_y = jnp.sum(s * inverse_x, -1), jnp.sum(t * inverse_y, -1)
-        cross = product_plus(-jnp.concatenate([s, inverse_x], -1), jnp.concatenate([inverse_y, t], -1), own_x, own_y)
-        return phi * (s @ t.T) - 2 * first * cross + score_free  # cross = (s - t)' L^-1 d
+        own_x, own_y = jnp.sum((s + u / 2) * u, -1), jnp.sum((t + v / 2) * v, -1)
+        return (phi - 2 * first) * (s @ t.T) - 2 * first * product_plus(-(s + u), t + v, own_x, own_y) + score_free
 
     return over_models(model, scores_x, scores_y)
 

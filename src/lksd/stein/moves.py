@@ -49,27 +49,25 @@ def shared_block(
 ) -> Float[Array, "S n m"]:
     """sum_{d,e} A_d^x A_e^y k: one witness for all coordinates, no matching of positions."""
     k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
-    stay_x, stay_y = moves_x.stay.sum(-1)[:, :, None], moves_y.stay.sum(-1)[:, None, :]
-    listed_x, listed_y = listed(moves_x), listed(moves_y)
-    zero = jnp.zeros((len(moves_x.stay), len(x), len(y)), moves_x.stay.dtype)
 
-    def add_move_of_x(total, move_x):
-        d, i, weight_x = move_x
-        weight_x = weight_x[:, :, None]
+    def add_move_of_x(total, move):
+        d, i, weight = move
+        return total + weight[:, :, None] * witness(k, moves_y, d, i), None
 
-        def add_move_of_y(inner, move_y):
-            e, j, weight_y = move_y
-            return inner + weight_y[:, None, :] * k(d, i, e, j), None
+    staying = moves_x.stay.sum(-1)[:, :, None] * witness(k, moves_y, 0, 0)
+    return jax.lax.scan(add_move_of_x, staying, listed(moves_x))[0]
 
-        both = jax.lax.scan(add_move_of_y, stay_y * k(d, i, 0, 0), listed_y)[0]
-        return total + weight_x * both, None
 
-    def add_lone_move_of_y(total, move_y):
-        e, j, weight_y = move_y
-        return total + weight_y[:, None, :] * k(0, 0, e, j), None
+def witness(k: Callable, moves_y: Moves, d, i) -> Float[Array, "S n m"]:
+    """(A^y k)(x with choice i at d, y), one witness for all coordinates."""
+    staying = moves_y.stay.sum(-1)[:, None, :] * k(d, i, 0, 0)
 
-    total = stay_x * jax.lax.scan(add_lone_move_of_y, zero + stay_y * k(0, 0, 0, 0), listed_y)[0]
-    return jax.lax.scan(add_move_of_x, total, listed_x)[0]
+    def term(e, j, weight):
+        return weight[:, None, :] * k(d, i, e, j)
+
+    if jax.default_backend() == "cpu":  # a running sum stays in a processor's cache
+        return jax.lax.scan(lambda total, move: (total + term(*move), None), staying, listed(moves_y))[0]
+    return staying + jnp.sum(jax.vmap(term)(*listed(moves_y)), 0)  # one fused reduction
 
 
 def matched_slopes(
@@ -102,19 +100,13 @@ def shared_slopes(
 ) -> Float[Array, "S n D C"]:
     """The same with (A^y k)(x_i after a choice at d, y_j)."""
     k = moved(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
-    stay_y = moves_y.stay.sum(-1)[:, None, :]
-    listed_y = listed(moves_y)
 
-    def witness(d, i):
-        def add_move_of_y(total, move_y):
-            e, j, weight_y = move_y
-            return total + weight_y[:, None, :] * k(d, i, e, j), None
+    def summed(d, i):
+        return jnp.sum(witness(k, moves_y, d, i) * counted, 2)
 
-        return jnp.sum(jax.lax.scan(add_move_of_y, stay_y * k(d, i, 0, 0), listed_y)[0] * counted, 2)
-
-    staying = jnp.broadcast_to(witness(0, 0)[:, :, None, None], (len(moves_y.stay), *x.shape, 1))
+    staying = jnp.broadcast_to(summed(0, 0)[:, :, None, None], (len(moves_y.stay), *x.shape, 1))
     _, dim, choices = values.shape
-    found = jax.lax.map(lambda move: witness(*move), listed_positions(dim, choices))
+    found = jax.lax.map(lambda move: summed(*move), listed_positions(dim, choices))
     moving = jnp.moveaxis(found.reshape(dim, choices, *found.shape[1:]), (0, 1), (2, 3))
     return jnp.concatenate([staying, moving], -1)
 

@@ -1,0 +1,66 @@
+"""Rows of tiles of the Gram matrices where documents are compared by their words alone, on a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from .bags import Bags, Slopes, block, meet, slopes, witness_values
+from .tiling import TileRow, Tiling
+
+
+class Problem(NamedTuple):
+    """What all rows of tiles share."""
+
+    bags: Bags
+    table: Float[np.ndarray, " T"]
+    contrasts: Float[np.ndarray, "C S"]
+    weights: Float[np.ndarray, "n B"]
+    tiling: Tiling
+    sensitive: bool
+    whole: bool
+
+
+def ready(problem: Problem) -> Callable[[int], TileRow]:
+    """The function that gives the row of tiles with a number."""
+    tiling, contrasts, weights = problem.tiling, problem.contrasts, problem.weights
+    (count, models), n = contrasts.shape, tiling.n
+    parts = [problem.bags.part(*tiling.edges(j)) for j in range(tiling.blocks)]
+
+    def row(i: int) -> TileRow:
+        own = slice(*tiling.edges(i))
+        length = own.stop - own.start
+        sums, squares = np.zeros((models + count, n)), np.zeros((count, count))
+        products, matrix = np.zeros((count, *weights.shape)), np.zeros((count, length, n if problem.whole else 0))
+        diagonal = np.zeros((models, length))
+        found: dict[int, Slopes] = {}
+        for j in tiling.columns(i):
+            other, meeting = slice(*tiling.edges(j)), meet(problem.table, parts[i], parts[j])
+            values = witness_values(meeting)
+            blocks = block(meeting, values)
+            if problem.sensitive:
+                new = {i: slopes(meeting, values, i == j)}
+                if i != j:
+                    swapped = meeting.swapped()
+                    new[j] = slopes(swapped, witness_values(swapped), False)
+                for k, one in new.items():
+                    found[k] = one if k not in found else Slopes(*(a + b for a, b in zip(found[k], one, strict=True)))
+            if i == j:
+                diagonal = np.einsum("sii->si", blocks).copy()
+                blocks[:, np.arange(length), np.arange(length)] = 0.0
+            h = np.tensordot(contrasts, blocks, 1)
+            if problem.whole:
+                matrix[:, :, other] = h
+            with_contrasts, flat = np.concatenate([blocks, h]), h.reshape(count, -1)
+            sums[:, own] += with_contrasts.sum(2)
+            squares += (1 + (i != j)) * (flat @ flat.T)
+            products[:, own] += h @ weights[other]
+            if i != j:
+                sums[:, other] += with_contrasts.sum(1)
+                products[:, other] += np.swapaxes(h, 1, 2) @ weights[own]
+        return TileRow(sums, squares, products, diagonal, matrix, found)
+
+    return row

@@ -1,0 +1,54 @@
+"""How the row sums of the Gram matrices depend on the scores, by differentiation: for any kernel and operator."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._float64 import float64
+from ..kernels import Kernel
+from . import bags
+from .bags import Sensitivity
+from .base import SteinOperator
+from .discrete import DiscreteOperator
+
+
+@float64
+def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
+    """The derivative of sum_{j != i} h(x_i, x_j) in the score of i, for the first ``count`` i: (S, count, ...)."""
+    return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(scores), min(count, len(x))))
+
+
+@eqx.filter_jit
+def _slopes(operator, kernel, x, scores, count):
+    def row(arguments):
+        point, own, index = arguments
+
+        def projection(free):
+            block = operator.block(kernel, point[None], free[:, None], x, scores)[:, 0]
+            return jnp.sum(jnp.where(jnp.arange(len(x)) == index, 0.0, block))
+
+        return jax.grad(projection)(own)
+
+    rows = (x[:count], jnp.moveaxis(scores, 1, 0)[:count], jnp.arange(count))
+    return jnp.moveaxis(jax.lax.map(row, rows, batch_size=16), 0, 1)
+
+
+@float64
+def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensitivity:
+    """For any kernel and witness, some rows at a time."""
+    found = np.asarray(_move_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(scores)))
+    return bags.chained(operator, x, scores, found[..., 0], found[..., 1:])
+
+
+@eqx.filter_jit
+def _move_slopes(operator, kernel, x, scores):
+    def row(arguments):
+        point, own, index = arguments
+        counted = (jnp.arange(len(x)) != index).astype(jnp.float64)
+        return operator.slopes(kernel, point[None], own[:, None], x, scores, counted[None])[:, 0]
+
+    rows = (x, jnp.moveaxis(scores, 1, 0), jnp.arange(len(x)))
+    return jnp.moveaxis(jax.lax.map(row, rows, batch_size=16), 0, 1)

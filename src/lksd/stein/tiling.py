@@ -1,0 +1,71 @@
+"""Which pairs of observations are compared, and in which tiles."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+MULTIPLE = 16
+
+
+class Tiling(NamedTuple):
+    """Blocks of observations; each meets itself and blocks after it: all of them, or the next few, the first after the last.
+
+    In a random order of the observations the second is an incomplete U-statistic whose pairs are all different.
+    """
+
+    n: int
+    rows: int  # of a block; the last may have fewer
+    reach: int | None = None  # how many blocks each meets after itself; None for all
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.n // self.rows)
+
+    @property
+    def tiles(self) -> int:
+        return sum(self.width(i) for i in range(self.blocks))
+
+    def width(self, i: int) -> int:
+        """How many tiles stand in row i, the one on the diagonal first."""
+        return self.blocks - i if self.reach is None else self.reach + 1
+
+    def columns(self, i: int) -> list[int]:
+        return [(i + k) % self.blocks for k in range(self.width(i))]
+
+    def edges(self, i: int) -> tuple[int, int]:
+        return i * self.rows, min((i + 1) * self.rows, self.n)
+
+    @property
+    def partners(self) -> Int[np.ndarray, " n"]:
+        """With how many others each observation is paired."""
+        if self.reach is None:
+            return np.full(self.n, self.n - 1)
+        sizes = np.diff([first for first, _ in map(self.edges, range(self.blocks))], append=self.n)
+        met = sizes - 1 + sum(np.roll(sizes, k) + np.roll(sizes, -k) for k in range(1, self.reach + 1))
+        return np.repeat(met, sizes)
+
+
+class TileRow(NamedTuple):
+    """What a row of tiles adds: each of those after the diagonal stands for its transpose too."""
+
+    rows: Any  # (S + C, n): row sums without the diagonal of the models' matrices, then of the contrasts'
+    squares: Any  # (C, C)
+    products: Any  # (C, n, B), without the diagonal
+    diagonal: Any  # (S, rows), of the models
+    matrix: Any  # (C, rows, n), or without columns where it is not wanted
+    slopes: Any  # by the number of the block, where asked for
+
+
+def tiling_of(n: int, largest: int, pairs: int | None = None) -> Tiling:
+    """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs."""
+    if pairs is not None and pairs < n * (n - 1) // 2:
+        partners = 2 * pairs / n
+        reach = max(0, int(np.ceil(((partners + 1) / largest - 1) / 2)))
+        blocks = max(1, int(n // np.ceil((partners + 1) / (2 * reach + 1))))
+        if 2 * reach + 1 < blocks:
+            return Tiling(n, -(-n // blocks), reach)
+    blocks = -(-n // largest)
+    return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest), None)
