@@ -24,7 +24,7 @@ def compiled(function, *arguments) -> Program:
         executable = program.lower(arrays).compile()
         return Program(executable, "lapack" in str(executable.as_text()))
 
-    return _known(function, arguments, build)
+    return _known((function, chosen_device()), arguments, build)  # an executable belongs to a device
 
 
 class Program(NamedTuple):
@@ -37,18 +37,24 @@ class Program(NamedTuple):
         return self.executable(eqx.filter(given, eqx.is_array))
 
 
+def chosen_device() -> Any:
+    """The device, or the name of the backend, that ``jax.default_device`` names in this thread; None where it names none."""
+    config: Any = jax.config
+    return config.jax_default_device
+
+
 def remembered(function, *arguments):
     """``function(*arguments)``, which depends on the shapes of arrays alone, computed once for all arguments of the same shapes."""
     return _known(function, arguments, lambda: function(*arguments))
 
 
-def _known(function, arguments, build):
-    """What was built for this function and arguments of the same shapes before, else ``build()``."""
+def _known(name, arguments, build):
+    """What was built under this name for arguments of the same shapes before, else ``build()``."""
     arrays, static = eqx.partition(arguments, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     fixed, fixed_structure = jax.tree.flatten(static)
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-    key = (function, structure, fixed_structure, tuple(fixed), shapes)
+    key = (name, structure, fixed_structure, tuple(fixed), shapes)
     try:
         if key in _programs:
             return _programs[key]

@@ -1,9 +1,11 @@
-"""How batches of observations run in this process: one compiled program, all cores, the same digits whatever the batch."""
+"""How batches of observations run on an engine: one compiled program, the same digits whatever the batch or the place."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,10 +14,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._compile import compiled
-from .._cores import cores
 from .._float64 import float64
 from .._progress import track
+from ..engines import Engine
 from .chains import Plan, run_batch
+from .checkpoint import Checkpoint, identity
 from .conditional import Point
 from .control import Averages, average, fitted
 from .diagnostics import worst_rhat_and_ess
@@ -23,6 +26,28 @@ from .diagnostics import worst_rhat_and_ess
 LANES = 16  # observations of a batch come in this multiple, so that its size does not change the digits
 LARGEST_BATCH = 4_096  # on accelerators; on a processor the smallest batch stays in its cache and is the fastest
 LARGEST_DISCRETE_BATCH = 256  # on a processor: a Gibbs step on one observation is too little work for a program
+LARGEST_PART = 256  # observations of several small batches that are sent, and kept in a checkpoint, together
+PARTS = 16  # for each worker at least, so that all end at about the same time
+
+alone = threading.Lock()  # for programs that must not run at the same time
+
+
+class Setup(NamedTuple):
+    """How batches run, and where: all that is the same for all of them."""
+
+    batch_size: int | None
+    engine: Engine
+    checkpoint: Checkpoint | None
+
+
+class Work(NamedTuple):
+    """``function(*fixed, points, keys, plan)`` on each batch, of which ``keep`` takes what is kept, in the form of ``kept``."""
+
+    function: Callable
+    fixed: tuple
+    plan: Any
+    keep: Callable
+    kept: Any
 
 
 class Run(NamedTuple):
@@ -38,39 +63,99 @@ class Run(NamedTuple):
     finite: Bool[np.ndarray, " n"]
 
 
-def run(model, sampler, initial, points: Point, keys, plan: Plan, batch_size: int | None) -> Run:
+def run(model, sampler, initial, points: Point, keys, plan: Plan, setup: Setup) -> Run:
     """All observations, each reduced to what is kept as its batch ends."""
-    return in_batches(run_batch, (model, sampler, initial), points, keys, plan, batch_size, lambda reduced: keep(reduced, plan))
+    leaf: Any = 0
+    averages = Averages(leaf, leaf, leaf)
+    kept = Run(averages, averages if plan.control else None, *[leaf] * 6)
+    return in_batches(Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept), points, keys, setup)
 
 
-def in_batches(function, fixed: tuple, points: Point, keys, plan, batch_size: int | None, keep: Callable) -> Any:
-    """``function(*fixed, points, keys, plan)`` in batches of one size, of which ``keep`` takes what is kept."""
-    n, workers = len(points.x), len(cores())
-    size = -(-(batch_size or usual_batch(points, workers)) // LANES) * LANES
+def in_batches(work: Work, points: Point, keys, setup: Setup) -> Any:
+    """The work on all observations; those that the checkpoint has are not run again."""
+    n, engine = len(points.x), setup.engine
+    observations = (to_numpy(points), np.asarray(jax.random.key_data(keys)))
+    left, stage = np.arange(n), None
+    leaves: list[np.ndarray] = []
 
-    def batch(start):
-        rows = jnp.minimum(start + jnp.arange(size), n - 1)
-        return (*fixed, jax.tree.map(lambda leaf: leaf[rows], points), keys[rows])
+    def put(rows: np.ndarray, found: list[np.ndarray]) -> None:
+        if not leaves:
+            leaves.extend(np.empty((n, *leaf.shape[1:]), leaf.dtype) for leaf in found)
+        for whole, leaf in zip(leaves, found, strict=True):
+            whole[rows] = leaf
 
     with track("chains", n) as advance:
-        program = compiled(function, *batch(0), plan)
+        if setup.checkpoint is not None:
+            stage = setup.checkpoint.stage(identity(work.function, work.fixed, points, keys, work.plan, engine.backend))
+            for rows, found in stage.finished():
+                put(rows, found)
+                left = np.setdiff1d(left, rows, assume_unique=True)
+            advance(n - len(left))
+        if len(left):
+            workers = engine.workers
+            size = -(-(setup.batch_size or usual_batch(points, workers, engine.backend)) // LANES) * LANES
+            parts = split(left, size, workers)
+            shared = work._replace(fixed=to_numpy(work.fixed)), chosen(observations, np.zeros(size, int))
+            done = engine.map(ready, shared, (chosen(observations, rows) for rows in parts))
+            for rows, found in zip(parts, done, strict=True):
+                if stage is not None:
+                    stage.write(rows, found)
+                put(rows, found)
+                advance(len(rows))
+    return jax.tree.unflatten(jax.tree.structure(work.kept), leaves)
 
-        @float64
-        def one(start):
-            reduced = jax.block_until_ready(program(*batch(start), plan))
-            advance(size)
-            return keep(jax.tree.map(lambda leaf: np.asarray(leaf)[: n - start], reduced))
 
-        with ThreadPoolExecutor(1 if program.runs_alone else workers) as pool:
-            parts = list(pool.map(one, range(0, n, size)))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+def chosen(observations: Any, rows: np.ndarray) -> Any:
+    return jax.tree.map(lambda leaf: leaf[rows], observations)
 
 
-def usual_batch(points: Point, workers: int) -> int:
-    n = len(points.x)
-    if jax.default_backend() != "cpu":
-        return min(n, LARGEST_BATCH)
-    return LANES if points.values is None else min(-(-n // workers), LARGEST_DISCRETE_BATCH)
+@float64
+def ready(shared: tuple[Work, Any]) -> Callable:
+    """The function of one part, its program compiled for batches of one size."""
+    work, (points, key_data) = shared
+    size, fixed = len(key_data), on_device(work.fixed)
+
+    def arguments(points: Point, key_data: np.ndarray):
+        return (*fixed, on_device(points), jax.random.wrap_key_data(jnp.asarray(key_data)), work.plan)
+
+    program = compiled(work.function, *arguments(points, key_data))
+
+    @float64
+    def part(observations) -> list[np.ndarray]:
+        n = len(observations[1])
+        found = []
+        for start in range(0, n, size):
+            rows = np.minimum(start + np.arange(size), n - 1)
+            given = arguments(*chosen(observations, rows))
+            with alone if program.runs_alone else nullcontext():
+                reduced = jax.block_until_ready(program(*given))
+            kept = work.keep(jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: n - start], reduced))
+            found.append(jax.tree.leaves(kept))
+        return [np.concatenate(leaves) for leaves in zip(*found, strict=True)]
+
+    return part
+
+
+def split(rows: np.ndarray, size: int, workers: int) -> list[np.ndarray]:
+    """The rows in parts of one batch, or of several where batches are small and many."""
+    batches = max(1, min(LARGEST_PART // size, len(rows) // (PARTS * workers * size)))
+    return [rows[start : start + batches * size] for start in range(0, len(rows), batches * size)]
+
+
+def usual_batch(points: Point, workers: int, backend: str) -> int:
+    share = -(-len(points.x) // workers)
+    if backend != "cpu":
+        return min(share, LARGEST_BATCH)
+    return LANES if points.values is None else min(share, LARGEST_DISCRETE_BATCH)
+
+
+def to_numpy(tree: Any) -> Any:
+    """JAX arrays as NumPy's, which keep their precision wherever they are sent."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
+
+
+def on_device(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
 def keep(reduced: Any, plan: Plan) -> Run:

@@ -15,13 +15,15 @@ from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
 from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
 from .._vocabulary import as_ids, is_words, vocabularies_of
+from ..engines import opened
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
 from ..stein import Barker, DiscreteOperator, SteinOperator
-from .batches import Run, run
+from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
+from .checkpoint import as_checkpoint
 from .checks import check_model, check_possible, check_run, checked_latent, kinds, latent_shapes
 from .conditional import Point, model_at
 from .control import Averages
@@ -60,6 +62,8 @@ def estimate_scores(
     index=None,
     seed: int = 0,
     batch_size: int | None = None,
+    engine=None,
+    checkpoint=None,
     progress: bool | None = None,
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
@@ -101,6 +105,12 @@ def estimate_scores(
         An id for each observation, which decides its chain's randomness (default 0 .. n-1).
     batch_size : int, optional
         Observations that run at a time. Changes time and memory, not the answer.
+    engine : "dask", address or dask.distributed.Client, optional
+        Where chains run. Default: this process, on all its devices. "dask" starts a worker on each processor, "tcp://host:8786"
+        connects to a cluster. Changes time, not the answer (docs/clusters.md).
+    checkpoint : path, optional
+        A file for what is finished. A run that was killed goes on from there, with the same digits; a file of other data,
+        another model or other settings is refused.
     progress : bool, optional
         Whether to show a progress line; None shows one on a terminal for work of more than two seconds.
 
@@ -138,34 +148,34 @@ def estimate_scores(
     note = getattr(model, "note", None)
     own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None
-    if exact is not False and (scores := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
-        return exact_estimate(scores, several, notes=own_notes, **common)
-    if exact:
-        ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
-        raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")
-    points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
-    z = remembered(checked_latent, model, points.x)
-    check_start(initial, z, model)
-    with progress_wanted(progress), track("tuning", 1):
-        sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
-    controlled = not unbiased and wants_control(control_variates, model, z)
-    plan, notes = make_plan(warmup, draws, chains, controlled, real_size(z))
-    plan = plan._replace(averaged=discrete and control_variates == "auto")
-    if unbiased:
-        pairs = pair_plan(plan, None if meeting_limit is None else check_length("meeting_limit", meeting_limit, 1))
-        with progress_wanted(progress):
-            found_pairs = unbiased_pairs(model, sampler, initial, points, observation_keys(seed, ids), pairs, batch_size, ids)
-        return unbiased_estimate(found_pairs, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **common)
-    run_options = (model, float64_leaves(sampler), float64_leaves(initial))
-    anywhere = isinstance(sampler, (Gibbs, Exact))
+    kept = as_checkpoint(checkpoint)
+    with opened(engine) as place, progress_wanted(progress):
+        if exact is not False and (scores := exact_parts(model, data, operators, wanted, ids, exact)) is not None:
+            return exact_estimate(scores, several, notes=own_notes, **common)
+        if exact:
+            ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
+            raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")
+        points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
+        z = remembered(checked_latent, model, points.x)
+        check_start(initial, z, model)
+        with track("tuning", 1):
+            sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])
+        controlled = not unbiased and wants_control(control_variates, model, z)
+        plan, notes = make_plan(warmup, draws, chains, controlled, real_size(z))
+        plan = plan._replace(averaged=discrete and control_variates == "auto")
+        keys, setup = observation_keys(seed, ids), Setup(batch_size, place, kept)
+        if unbiased:
+            pairs = pair_plan(plan, None if meeting_limit is None else check_length("meeting_limit", meeting_limit, 1))
+            found_pairs = unbiased_pairs(model, sampler, initial, points, keys, pairs, setup, ids)
+            return unbiased_estimate(found_pairs, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **common)
+        run_options = (model, float64_leaves(sampler), float64_leaves(initial))
+        anywhere = isinstance(sampler, (Gibbs, Exact))
 
-    def sampled(points: Point, keys) -> Run:
-        found = run(*run_options, points, keys, plan, batch_size)
-        check_run(found, plan, np.repeat(ids, len(keys) // len(ids)), anywhere)
-        return found
+        def sampled(points: Point, keys) -> Run:
+            found = run(*run_options, points, keys, plan, setup)
+            check_run(found, plan, np.repeat(ids, len(keys) // len(ids)), anywhere)
+            return found
 
-    with progress_wanted(progress):
-        keys = observation_keys(seed, ids)
         found = sampled(points, keys)
         averages, remark = better_averages(found, plan)
         if remark:

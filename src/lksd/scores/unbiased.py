@@ -14,7 +14,7 @@ from ..models.base import float64_leaves
 from ..samplers import Start
 from ..samplers.coupling import Coupling, coupled, equal
 from ..stein import Difference, SteinOperator
-from .batches import in_batches
+from .batches import Setup, Work, in_batches
 from .chains import Plan, begin
 from .conditional import Point, conditional_score, model_at
 from .control import Averages, average
@@ -113,10 +113,11 @@ def pair_plan(plan: Plan, limit: int | None) -> PairPlan:
     return PairPlan(plan.chains, plan.warmup + 1, last, max(LIMIT, 10 * last) if limit is None else limit, plan.averaged)
 
 
-def unbiased_pairs(model, sampler, initial, points: Point, keys, plan: PairPlan, batch_size: int | None, ids: np.ndarray) -> Pairs:
+def unbiased_pairs(model, sampler, initial, points: Point, keys, plan: PairPlan, setup: Setup, ids: np.ndarray) -> Pairs:
     """The scores of every pair of chains; chains that leave the finite numbers or never meet are an error."""
     fixed = (model, coupled(float64_leaves(sampler)), float64_leaves(initial))
-    found = in_batches(run_pairs, fixed, points, keys, plan, batch_size, lambda reduced: reduced)
+    leaf: Any = 0
+    found = in_batches(Work(run_pairs, fixed, plan, all_of, Reduced(leaf, leaf, leaf)), points, keys, setup)
     finite = np.isfinite(found.scores).all((1, 2))
     if not finite.all():
         raise ValueError(
@@ -130,6 +131,10 @@ def unbiased_pairs(model, sampler, initial, points: Point, keys, plan: PairPlan,
             f"({int((~met).sum())} of {len(met)} observations). Use a sampler that mixes faster, or raise meeting_limit."
         )
     return Pairs(average(found.scores[:, :, None]), found.meetings - plan.last)
+
+
+def all_of(reduced: Reduced) -> Reduced:
+    return reduced
 
 
 def check_linear(operators: tuple[SteinOperator, ...], discrete: bool) -> None:

@@ -1,0 +1,212 @@
+"""A Dask cluster: workers that may come, go and die while the work is done."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dask
+import jax
+from distributed import Client, KilledWorker, LocalCluster, rpc
+from distributed.comm.addressing import get_address_host_port
+
+from .._cores import cores, keep_to
+from .._validation import LksdWarning
+from .base import Engine, EngineError
+from .local import in_order
+
+ANSWER = 8  # seconds for a scheduler to answer
+START = 60  # seconds for workers on this machine to start
+AHEAD = 3  # items for each thread of the cluster that run, wait there, or are finished before they are asked for
+KEPT = 2  # setups that a worker keeps ready
+
+
+class Dask(Engine):
+    """The workers of a client's cluster; the client is made when it is first needed."""
+
+    def __init__(self, connect: Callable[[], Client]):
+        self._connect = connect
+
+    @cached_property
+    def client(self) -> Client:
+        client = self._connect()
+        if not client.nthreads():
+            address = address_of(client)
+            warnings.warn(
+                f"engine: the cluster at {address} has no workers yet; the work waits for them.", LksdWarning, stacklevel=2
+            )
+        return client
+
+    @property
+    def workers(self) -> int:
+        return max(sum(self.client.nthreads().values()), 1)
+
+    @cached_property
+    def backend(self) -> str:
+        with explained(self.client):
+            return self.client.submit(jax.default_backend, pure=False).result()
+
+    def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
+        client = self.client
+        # What all parts share is the result of a task: where all workers that hold it die, the scheduler computes it again,
+        # while data that are scattered would be lost.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            payload = client.submit(bytes, cloudpickle.dumps((setup, shared, at_once)), pure=False)
+
+        def submit(item):
+            return client.submit(run_item, versions(), payload, cloudpickle.dumps(item), pure=False)
+
+        with explained(client):
+            yield from in_order(submit, items, lambda: AHEAD * self.workers)
+
+
+def run_item(wanted: dict[str, str], payload: bytes, item: bytes) -> Any:
+    """One item, on a worker."""
+    if (found := versions()) != wanted:
+        raise EngineError(f"engine: expected workers with {said(wanted)}, as here; one has {said(found)}. Install the same there.")
+    with preparing:  # by one thread of the worker, while the others wait
+        function, slots = prepared(payload)
+    with slots:
+        return function(cloudpickle.loads(item))
+
+
+@lru_cache(maxsize=KEPT)
+def prepared(payload: bytes) -> tuple[Callable, threading.Semaphore]:
+    setup, shared, at_once = cloudpickle.loads(payload)
+    return setup(shared), threading.BoundedSemaphore(at_once or os.cpu_count() or 1)
+
+
+preparing = threading.Lock()
+
+
+def versions() -> dict[str, str]:
+    """What decides the digits, and whether objects can be sent."""
+    return {name: version(name) for name in ("lksd", "jax")} | {"Python": ".".join(platform.python_version_tuple()[:2])}
+
+
+def address_of(client: Client) -> Any:
+    return client.scheduler and client.scheduler.address
+
+
+def said(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in found.items())
+
+
+@contextmanager
+def explained(client: Client) -> Iterator[None]:
+    """Errors of the cluster in our words; those of the work itself as they are."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise EngineError(
+            f"engine: a part of the work ended {error.allowed_failures + 1} workers, one after the other. Most often they lack "
+            "memory: give a smaller batch_size, or workers with more; their logs say more."
+        ) from error
+    except CancelledError as error:
+        raise EngineError(
+            f"engine: the cluster at {address_of(client)} ended or was restarted in the middle. Run again; with a checkpoint "
+            "what was finished is not lost."
+        ) from error
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"engine: {error} on a worker. Install there what is installed here.", name=error.name, path=error.path
+        ) from error
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of the scheduler at an address."""
+    try:
+        get_address_host_port(address)
+    except ValueError as error:
+        raise ValueError(f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). Mend it.") from error
+    with ThreadPoolExecutor(1) as thread:  # an event loop of its own, since a notebook has one that runs
+        kind = thread.submit(asyncio.run, kind_of(address)).result()
+    if kind != "Scheduler":
+        said = "nothing answered" if kind is None else f"a {kind.lower()} answered"
+        raise EngineError(f"engine: expected a Dask scheduler at {address!r}; {said}. Check the address, and that it runs.")
+    with Client(address, timeout=ANSWER, set_as_default=False) as client:
+        yield client
+
+
+async def kind_of(address: str) -> str | None:
+    """What Dask calls that which answers; None where nothing does, or something else listens there."""
+
+    async def identity() -> str:
+        async with rpc(address) as server:
+            return (await server.identity())["type"]
+
+    try:
+        return await asyncio.wait_for(identity(), ANSWER)
+    except (OSError, TimeoutError, asyncio.CancelledError):
+        return None
+
+
+def check_client(client: Any) -> Client:
+    if not isinstance(client, Client):
+        raise TypeError(f"engine: expected a dask.distributed.Client; got {client!r}. Give Client(cluster).")
+    if client.asynchronous:
+        raise ValueError("engine: expected a client that waits for results; this one is asynchronous. Give Client(cluster).")
+    if client.status != "running":
+        raise EngineError(f"engine: expected a client that is connected; this one is {client.status}. Make a new one.")
+    return client
+
+
+@contextmanager
+def own_cluster() -> Iterator[Client]:
+    """A worker process for each processor that this process may use, pinned to it.
+
+    Workers are programs of their own, not copies of this one, so that a script or notebook needs no guard.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="lksd-") as folder,
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as scheduler,
+        Client(scheduler, set_as_default=False) as client,
+    ):
+        allowed, log = cores(), Path(folder, "log")
+        running = []
+        try:
+            for core in allowed:
+                keep_to([core])  # inherited by what is started, with the number of threads that follow from it
+                running.append(start_worker(scheduler.scheduler_address, Path(folder), log))
+            keep_to(allowed)
+            wait_for(client, running, log)
+            yield client
+        finally:
+            keep_to(allowed)
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.wait()
+
+
+def start_worker(address: str, folder: Path, log: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
+    command += ["--death-timeout", str(START), "--local-directory", str(folder)]
+    with log.open("ab") as file:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env={"JAX_PLATFORMS": "cpu"} | os.environ
+        )
+
+
+def wait_for(client: Client, running: list[subprocess.Popen], log: Path) -> None:
+    try:
+        client.wait_for_workers(len(running), timeout=START)
+    except TimeoutError as error:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        why = lines[-1] if lines else "they say nothing"
+        raise EngineError(f"engine: the workers on this machine did not start within {START} seconds ({why}).") from error

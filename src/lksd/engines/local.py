@@ -1,0 +1,81 @@
+"""This process: all its devices, with some threads each."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+import jax
+
+from .._compile import chosen_device
+from .._cores import cores
+from .base import Engine
+
+AHEAD = 2  # items for each thread that are running or finished before they are asked for
+OVERLAPPING = 2  # items at a time on an accelerator, so that one computes while the other is read
+
+
+class Local(Engine):
+    """The devices of this process, or the one that ``jax.default_device`` names."""
+
+    @property
+    def workers(self) -> int:
+        return len(devices()) * (threads_each() if self.backend == "cpu" else 1)
+
+    @property
+    def backend(self) -> str:
+        return devices()[0].platform
+
+    def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
+        places = devices()
+        each = at_once or (threads_each() if self.backend == "cpu" else OVERLAPPING)
+        free: SimpleQueue[tuple[Any, Callable]] = SimpleQueue()
+
+        def ready(device) -> Callable:
+            with jax.default_device(device):
+                return setup(shared)
+
+        def run(item) -> Any:
+            device, function = free.get()
+            try:
+                with jax.default_device(device):
+                    return function(item)
+            finally:
+                free.put((device, function))
+
+        with ThreadPoolExecutor(len(places) * each) as pool:
+            others = [pool.submit(ready, device) for device in places[1:]]
+            functions = [ready(places[0]), *(other.result() for other in others)]
+            for place in list(zip(places, functions, strict=True)) * each:
+                free.put(place)
+            yield from in_order(lambda item: pool.submit(run, item), items, lambda: AHEAD * len(places) * each)
+
+
+def devices() -> list[Any]:
+    """Where work may run."""
+    chosen = chosen_device()
+    return jax.local_devices() if chosen is None else [jax.local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen]
+
+
+def threads_each() -> int:
+    """Threads for each of the devices that share the processors."""
+    return max(1, len(cores()) // len(devices()))
+
+
+def in_order(submit: Callable[[Any], Future], items: Iterable[Any], limit: Callable[[], int]) -> Iterator[Any]:
+    """The results of submitted items in their order, with no more than ``limit()`` of them submitted and not yet asked for."""
+    waiting: deque[Future] = deque()
+    left = iter(items)
+    try:
+        while True:
+            waiting.extend(submit(item) for item in itertools.islice(left, max(limit() - len(waiting), 0)))
+            if not waiting:
+                return
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
