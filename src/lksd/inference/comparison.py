@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import progress_wanted
+from ..engines import opened
 from . import ustatistic
 from .beside_mmd import MMDTest, with_mmd
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
@@ -48,6 +50,8 @@ def compare_scores(
     pairs: int | None = None,
     seed: int = 0,
     mask=None,
+    engine=None,
+    progress: bool | None = None,
 ) -> ComparisonResult:
     """Test H0: P fits at least as well as Q, from the scores of both models at the data.
 
@@ -81,6 +85,10 @@ def compare_scores(
         adds. The p-value is then normal.
     mask : (n, D) boolean array, optional
         False where an observation lacks a position (discrete operators).
+    engine : None, "dask", address or dask.distributed.Client
+        Where the work is done; default: this process, on all its devices. The digits do not depend on it.
+    progress : bool, optional
+        Whether to show a line while it runs; default: on a terminal or in a notebook.
 
     Examples
     --------
@@ -92,7 +100,8 @@ def compare_scores(
     """
     options = Options(alternative, alpha, margin, variance, calibration, correction, seed, pairs).checked()
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
-    result, _ = decide(studentise(family, options), options)
+    with progress_wanted(progress), opened(engine) as place:
+        result, _ = decide(studentise(family, options, place), options)
     return replace(result, settings=as_settings({"kernel": kernel, "operator": operator} | options._asdict()))
 
 

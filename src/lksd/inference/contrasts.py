@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._validation import check_choice, check_number, check_probability, check_seed
+from ..engines import Engine
 from ..stein import GramSums, gram_sums, paired
 from . import ustatistic
 from .calibration import (
@@ -114,7 +115,9 @@ class Contrasts(NamedTuple):
             return np.where(self.live, (self.estimate - margin) / self.error, np.where(self.error == 0, 0.0, math.nan))
 
 
-def studentise(family: list[Hypothesis], options: Options, sensitive: bool = False) -> list[Contrasts]:
+def studentise(
+    family: list[Hypothesis], options: Options, engine: Engine | None = None, sensitive: bool = False
+) -> list[Contrasts]:
     """Every hypothesis, on the same resamples."""
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
@@ -127,7 +130,7 @@ def studentise(family: list[Hypothesis], options: Options, sensitive: bool = Fal
         )
     chosen = choose_calibration(options, n, models)
     weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
-    return [contrasts_of(hypothesis, options, chosen, weights, sensitive) for hypothesis in family]
+    return [contrasts_of(hypothesis, options, chosen, weights, engine, sensitive) for hypothesis in family]
 
 
 def choose_calibration(options: Options, n: int, models: int) -> str:
@@ -140,7 +143,7 @@ def choose_calibration(options: Options, n: int, models: int) -> str:
 
 
 def contrasts_of(
-    hypothesis: Hypothesis, options: Options, calibration: str, weights: np.ndarray | None, sensitive: bool
+    hypothesis: Hypothesis, options: Options, calibration: str, weights: np.ndarray | None, engine: Engine | None, sensitive: bool
 ) -> Contrasts:
     kernel, operator, x, scores = hypothesis.kernel, hypothesis.operator, hypothesis.x, hypothesis.scores
     n, models = len(x), len(scores)
@@ -157,6 +160,7 @@ def contrasts_of(
         whole=whole,
         pairs=options.pairs,
         seed=options.seed,
+        engine=engine,
     )
     alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._progress import progress_wanted
 from .._validation import check_probability, check_seed
+from ..engines import opened
 from ..stein import gram_sums
 from .calibration import replicate_count
 from .hypotheses import hypotheses
@@ -16,7 +18,16 @@ from .ustatistic import u_statistic
 
 
 def goodness_of_fit_scores(
-    x, scores, kernel, *, operator=None, alpha: float = 0.05, seed: int = 0, mask=None
+    x,
+    scores,
+    kernel,
+    *,
+    operator=None,
+    alpha: float = 0.05,
+    seed: int = 0,
+    mask=None,
+    engine=None,
+    progress: bool | None = None,
 ) -> GoodnessOfFitResult:
     """Test H0: the data come from the model, from its scores at the data.
 
@@ -36,7 +47,8 @@ def goodness_of_fit_scores(
     (hypothesis,) = hypotheses(x, (scores,), ("scores",), kernel, operator, mask)
     n = len(hypothesis.x)
     weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
-    sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights)
+    with progress_wanted(progress), opened(engine) as place:
+        sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights, engine=place)
     ksd = float(u_statistic(sums.rows))
     replicates = np.sum(weights * (sums.products - sums.diagonal[:, None] * weights), 0) / (n - 1)
     statistic = n * ksd

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from .._progress import progress_wanted
+from ..engines import opened
 from . import ustatistic
 from .calibration import Edgeworth
 from .comparison import most_significant
@@ -35,6 +37,8 @@ def rank_scores(
     pairs: int | None = None,
     seed: int = 0,
     mask=None,
+    engine=None,
+    progress: bool | None = None,
 ) -> RankResult:
     """Rank models by how close they are to the data, from their scores at the data.
 
@@ -58,7 +62,8 @@ def rank_scores(
     options = Options("two-sided", alpha, margin, variance, calibration, correction, seed, pairs).checked()
     named = check_names("scores", scores)
     family = hypotheses(x, tuple(named.values()), tuple(named), kernel, operator, mask)
-    result, _ = rank_all(studentise(family, options), tuple(named), options)
+    with progress_wanted(progress), opened(engine) as place:
+        result, _ = rank_all(studentise(family, options, place), tuple(named), options)
     return replace(result, settings=ranking_settings({"kernel": kernel, "operator": operator}, options))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._cores import cores
 from .._float64 import float64
 from .._progress import track
+from ..engines import Engine, Local
 from ..kernels import Kernel, named_errors
 from . import bag_tiles, bags, tiles
 from .bags import Sensitivity
@@ -48,6 +47,7 @@ def gram_sums(
     whole: bool = False,
     pairs: int | None = None,
     seed: int = 0,
+    engine: Engine | None = None,
 ) -> GramSums:
     """Reduce the Gram matrices of S models, each unordered pair of tiles computed once.
 
@@ -68,22 +68,26 @@ def gram_sums(
     pairs : int, optional
         Take at least so many pairs of observations instead of all; ``seed`` chooses them. Row sums and squares are then
         multiplied to stand for all pairs. It does not go with ``weights`` and ``whole``.
+    engine : Engine, optional
+        Where the tiles are computed; default: this process. The digits do not depend on it.
     """
     n, contrasts = len(x), np.atleast_2d(np.asarray(contrast, dtype=np.float64))
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
     order = None if pairs is None else np.random.default_rng([seed, n]).permutation(n)
     x, scores = (x, np.asarray(scores)) if order is None else (x[order], np.asarray(scores)[:, order])
-    sensitive = sensitive and isinstance(operator, DiscreteOperator)
-    if bags.fits(operator, kernel) and jax.default_backend() == "cpu":
+    sensitive, engine = sensitive and isinstance(operator, DiscreteOperator), engine or Local()
+    on_processors = engine.backend == "cpu"
+    if bags.fits(operator, kernel) and on_processors:
         every, tokens = bags.prepare(operator, x, scores)  # type: ignore[arg-type]
         tiling = tiling_of(n, tile or bags.tile_size(every), pairs)
         table = bags.kernel_table(kernel, every)  # type: ignore[arg-type]
-        total = added(bag_tiles.ready, bag_tiles.Problem(every, table, contrasts, weights, tiling, sensitive, whole), len(cores()))
+        total = added(engine, bag_tiles.ready, bag_tiles.Problem(every, table, contrasts, weights, tiling, sensitive, whole))
         slopes = bags.sensitivity(operator, x, scores, total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
     else:
         tiling = tiling_of(n, tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores)), pairs)
         with named_errors(kernel, x.shape[1]):
-            total = added(tiles.ready, tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole))
+            problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
+            total = added(engine, tiles.ready, problem, 1 if on_processors else None)
         slopes = sensitivity(operator, kernel, x, scores) if sensitive else None  # type: ignore[arg-type]
     check_finite_sums(kernel, np.concatenate([total.rows, total.diagonal]))
     diagonal = contrasts @ total.diagonal
@@ -104,12 +108,12 @@ def gram_sums(
     return sums if np.ndim(contrast) == 2 else alone(sums)
 
 
-def added(setup: Callable[[Any], Callable[[int], TileRow]], problem: Any, at_once: int = 1) -> TileRow:
+def added(engine: Engine, setup: Callable[[Any], Callable[[int], TileRow]], problem: Any, at_once: int | None = None) -> TileRow:
     """All rows of tiles together, in their order whoever computed them, so that the digits are always the same."""
     tiling, diagonals, matrices, sums = problem.tiling, [], [], None
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
-        for i, part in enumerate(map(setup(problem), range(tiling.blocks))):
+        for i, part in enumerate(engine.map(setup, problem, range(tiling.blocks), at_once)):
             new = (part.rows, part.squares, part.products)
             sums = new if sums is None else tuple(total + more for total, more in zip(sums, new, strict=True))
             diagonals.append(part.diagonal)

@@ -42,6 +42,7 @@ class Problem(NamedTuple):
     whole: bool
 
 
+@float64
 def ready(problem: Problem) -> Callable[[int], TileRow]:
     """The function that gives the row of tiles with a number, once everything they share is on the device."""
     n, rows, blocks = problem.tiling.n, problem.tiling.rows, problem.tiling.blocks
