@@ -9,13 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
+from .._device import on_processor
 from .._float64 import float64
 from .base import Kernel, as_kernel
 from .compose import Product, Sum, Weighted
 from .discrete import BagOfWords
 from .radial import Radial, precondition
-
-CENTRE_ROWS = 9
 
 
 @float64
@@ -70,10 +69,16 @@ def _(kernel: Product, x, y):
 def centre(x, y):
     """Both samples moved by the same vector, against cancellation in |x|^2 + |y|^2 - 2 x'y.
 
-    The median of a few rows, so that no single outlier carries the origin away from the bulk.
+    The median of three medians of three rows, so that no single outlier carries the origin away from the bulk.
     """
-    shift = jnp.median(x[:: max(1, len(x) // CENTRE_ROWS)], axis=0)
+    rows = x[(jnp.arange(9) * len(x)) // 9]
+    shift = middle(*(middle(*rows[k : k + 3]) for k in (0, 3, 6)))
     return x - shift, y - shift
+
+
+def middle(a, b, c):
+    """The median of three, without sorting."""
+    return jnp.maximum(jnp.minimum(a, b), jnp.minimum(jnp.maximum(a, b), c))
 
 
 def squared_distances(x, dual_x, y, dual_y):
@@ -85,6 +90,8 @@ def squared_distances(x, dual_x, y, dual_y):
 def product_plus(
     a: Float[Array, "n E"], b: Float[Array, "m E"], row: Float[Array, " n"], column: Float[Array, " m"]
 ) -> Float[Array, "n m"]:
-    """a b' + row_i + column_j; the added terms ride along in the product, which spares passes over the block."""
+    """a b' + row_i + column_j; on a processor the added terms ride along in the product, which spares passes over the block."""
+    if not on_processor():
+        return a @ b.T + row[:, None] + column
     ones_a, ones_b = jnp.ones((len(a), 1)), jnp.ones((len(b), 1))
     return jnp.concatenate([a, row[:, None], ones_a], -1) @ jnp.concatenate([b, ones_b, column[:, None]], -1).T

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .._device import on_processor
 from ..kernels import BagOfWords, Graphs, Kernel, Product, Radial, Sum, Weighted
 from ..kernels.discrete import Mismatches
 
@@ -65,7 +66,7 @@ def witness(k: Callable, moves_y: Moves, d, i) -> Float[Array, "S n m"]:
     def term(e, j, weight):
         return weight[:, None, :] * k(d, i, e, j)
 
-    if jax.default_backend() == "cpu":  # a running sum stays in a processor's cache
+    if on_processor():  # a running sum stays in a processor's cache
         return jax.lax.scan(lambda total, move: (total + term(*move), None), staying, listed(moves_y))[0]
     return staying + jnp.sum(jax.vmap(term)(*listed(moves_y)), 0)  # one fused reduction
 

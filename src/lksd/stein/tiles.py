@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._device import device_memory
+from .._device import device_memory, on_processor
 from .._float64 import float64
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
 from .base import SteinOperator
@@ -25,7 +25,7 @@ ELEMENTWISE_TILE = 128
 MANY_MODELS_TILE = 64  # with the tiles of all models at once
 BUDGET = 2**26  # bytes for the tables of one tile on a processor
 SHARE = 32  # of an accelerator's memory, as a divisor: the same there
-ACCELERATOR_TILE = 4_096
+ACCELERATOR_TILE = 6_144
 ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 
 
@@ -51,7 +51,7 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
         # The last row repeated, so that padding never lies far from the data.
         width = [(0, 0)] * array.ndim
         width[axis] = (0, blocks * rows - n)
-        pad = np.pad if jax.default_backend() == "cpu" else jnp.pad
+        pad = np.pad if on_processor() else jnp.pad
         return jnp.asarray(pad(array, width, mode="edge"))
 
     data = (padded(problem.x, 0), padded(problem.scores, 1), padded(problem.weights, 0))
@@ -59,11 +59,11 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
         lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, (problem.operator, problem.kernel)
     )
     arrays, static = eqx.partition(leaves, eqx.is_array)
-    fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n))
+    fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
 
     @float64
     def row(i: int) -> TileRow:
-        found = _add_tiles(fixed, np.array([i, problem.tiling.width(i)]), static, rows, problem.whole)
+        found = _add_tiles(fixed, np.array([i, problem.tiling.width(i)], np.int32), static, rows, problem.whole)
         return jax.tree.map(np.asarray, found)
 
     return row
@@ -75,17 +75,19 @@ def _add_tiles(fixed, position, static, rows: int, whole: bool) -> TileRow:
     operator, kernel = eqx.combine(arrays, static)
     (i, width), (count, models), length = position, contrasts.shape, len(x)
 
+    numbers = jnp.arange(rows, dtype=jnp.int32)
+
     def at(array, index, axis=0):
         return jax.lax.dynamic_slice_in_dim(array, index * rows, rows, axis)
 
     def add(array, index, values, axis=1):
         return jax.lax.dynamic_update_slice_in_dim(array, at(array, index, axis) + values, index * rows, axis)
 
-    x_i, scores_i, weights_i, row = at(x, i), at(scores, i, 1), at(weights, i), i * rows + jnp.arange(rows)
+    x_i, scores_i, weights_i, row = at(x, i), at(scores, i, 1), at(weights, i), i * rows + numbers
 
     def add_tile(k, sums: TileRow) -> TileRow:
         j = (i + k) % (length // rows)
-        column = j * rows + jnp.arange(rows)
+        column = j * rows + numbers
         counted = (row[:, None] != column) & (row < n)[:, None] & (column < n)
         blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
         if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
@@ -93,15 +95,20 @@ def _add_tiles(fixed, position, static, rows: int, whole: bool) -> TileRow:
         else:
             blocks = jnp.where(counted, blocks, 0.0)
         h = weighted_sums(contrasts, blocks)
-        matrices, mirrored = jnp.asarray(h), jnp.where(k == 0, 0.0, 1.0)
-        rows_i, rows_j = (jnp.concatenate([summed(blocks, axis), summed(h, axis)]) for axis in (1, 0))
-        products = add(sums.products, i, matrices @ at(weights, j))
+        mirrored = jnp.where(k == 0, 0.0, 1.0)
+        rows_i, rows_j, squares = reductions(blocks, h)
+        products, matrix = sums.products, sums.matrix
+        if weights.shape[1]:
+            products = add(products, i, jnp.asarray(h) @ at(weights, j))
+            products = add(products, j, mirrored * (jnp.swapaxes(jnp.asarray(h), 1, 2) @ weights_i))
+        if whole:
+            matrix = add(matrix, j, jnp.asarray(h), 2)
         return TileRow(
             rows=add(add(sums.rows, i, rows_i), j, mirrored * rows_j),
-            squares=sums.squares + (1 + mirrored) * inner_products(h),
-            products=add(products, j, mirrored * (jnp.swapaxes(matrices, 1, 2) @ weights_i)),
+            squares=sums.squares + (1 + mirrored) * squares,
+            products=products,
             diagonal=sums.diagonal,
-            matrix=add(sums.matrix, j, matrices, 2) if whole else sums.matrix,
+            matrix=matrix,
             slopes={},
         )
 
@@ -123,17 +130,27 @@ def weighted_sums(contrasts, blocks):
     return [sum(c * block for c, block in zip(row, blocks, strict=True)) for row in contrasts]
 
 
-def summed(blocks, axis: int):
-    """The sums of each block along an axis."""
-    return jnp.stack([block.sum(axis) for block in blocks]) if isinstance(blocks, list) else blocks.sum(1 + axis)
+def reductions(blocks, h):
+    """The row sums, the column sums, and the inner products of the contrasts' tiles."""
+    if not isinstance(blocks, list):
+        flat = h.reshape(len(h), -1)
+        return *(jnp.concatenate([blocks.sum(axis), h.sum(axis)]) for axis in (2, 1)), flat @ flat.T
+    squares = [jnp.sum(one * other, 1) for one in h for other in h]
+    if on_processor() or len(h) > 1:
+        rows, columns = ([block.sum(axis) for block in (*blocks, *h)] for axis in (1, 0))
+    else:  # each in one pass, which an accelerator's compiler does not find by itself
+        *rows, own = together([*blocks, *h, h[0] ** 2], 1)
+        columns, squares = list(together([*blocks, *h], 0)), [own]
+    return jnp.stack(rows), jnp.stack(columns), jnp.stack([one.sum() for one in squares]).reshape(len(h), len(h))
 
 
-def inner_products(blocks):
-    """<H_a, H_b> for all blocks; of one along its rows, in the same pass as their sums."""
-    if len(blocks) == 1:
-        return jnp.sum(jnp.sum(blocks[0] ** 2, 1)).reshape(1, 1)
-    flat = jnp.asarray(blocks).reshape(len(blocks), -1)
-    return flat @ flat.T
+def together(blocks: list, axis: int) -> tuple:
+    """The sums of several blocks along an axis, in one pass over what they are made of."""
+
+    def add(totals, more):
+        return tuple(total + one for total, one in zip(totals, more, strict=True))
+
+    return jax.lax.reduce(tuple(blocks), (jnp.zeros(()),) * len(blocks), add, (axis,))
 
 
 @float64
@@ -149,7 +166,7 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
         return operator.block(kernel, a[None], s[:, None], b[None], t[:, None])[:, 0, 0]
 
     rows = (x, jnp.moveaxis(scores_x, 1, 0), y, jnp.moveaxis(scores_y, 1, 0))
-    at_once = ELEMENTWISE_TILE if jax.default_backend() == "cpu" else ACCELERATOR_PAIRS
+    at_once = ELEMENTWISE_TILE if on_processor() else ACCELERATOR_PAIRS
     return jax.lax.map(one, rows, batch_size=at_once).T
 
 
