@@ -7,7 +7,8 @@ import jax
 
 def on_processor() -> bool:
     """Whether programs run on a processor, not on an accelerator: what is fast on one is often slow on the other."""
-    return jax.default_backend() == "cpu"
+    chosen = jax.config.jax_default_device
+    return (jax.default_backend() if chosen is None else getattr(chosen, "platform", chosen)) == "cpu"
 
 
 def device_memory() -> int | None:
