@@ -68,6 +68,8 @@ def compare_command(
     draws: o.Draws = None,
     chains: o.Chains = None,
     exact: o.Exact = None,
+    engine: o.EngineName = None,
+    checkpoint: o.CheckpointFile = None,
     trust_pickle: o.Trust = False,
 ) -> None:
     """Does model Q fit the data better than model P?
@@ -88,7 +90,7 @@ def compare_command(
     options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
-    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
 
@@ -118,6 +120,8 @@ def rank_command(
     draws: o.Draws = None,
     chains: o.Chains = None,
     exact: o.Exact = None,
+    engine: o.EngineName = None,
+    checkpoint: o.CheckpointFile = None,
     trust_pickle: o.Trust = False,
 ) -> None:
     """Which of several models fit the data best, and which differences are more than chance?
@@ -138,7 +142,7 @@ def rank_command(
     options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
     options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance}
     options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
-    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     ranking(x, loaded, options, {"data": str(data), "models": list(models)}, output)
 
 
@@ -164,6 +168,8 @@ def topics(
     draws: o.Draws = None,
     chains: o.Chains = None,
     exact: o.Exact = None,
+    engine: o.EngineName = None,
+    checkpoint: o.CheckpointFile = None,
     trust_pickle: o.Trust = False,
 ) -> None:
     """Does topic model Q describe the documents better than topic model P?
@@ -181,7 +187,7 @@ def topics(
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
     options: dict[str, Any] = {"counts": counts, "alternative": alternative, "alpha": alpha, "operator": several(operator)}
     options |= {"calibration": calibration, "preset": preset, "seed": seed}
-    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
+    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     answer(read_data(data, array, None, field), models, options, {"data": str(data), "p": p, "q": q}, output)
 
 

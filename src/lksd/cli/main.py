@@ -26,8 +26,8 @@ def run() -> None:
         while work.is_alive():
             work.join(0.2)
     except KeyboardInterrupt:
-        kept = "The trials that are done are kept; the same command goes on from there."
-        left = kept if sys.argv[1:2] == ["reproduce"] else "Nothing was written."
+        keeps = sys.argv[1:2] == ["reproduce"] or any(one.startswith("--checkpoint") for one in sys.argv)
+        left = "What is done is kept; the same command goes on from there." if keeps else "Nothing was written."
         say(f"{SHOW_CURSOR if sys.stderr.isatty() else ''}Stopped. {left}")
         os._exit(STOPPED)
     sys.exit(codes[0] if codes else INTERNAL)

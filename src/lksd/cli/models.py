@@ -69,6 +69,8 @@ def imported(option: str, path: Path) -> ModuleType:
         raise ValueError(f"{option}: {path.name} fails when it is run: {type(error).__name__}: {error}. Mend the file.") from error
     finally:
         sys.path.remove(str(path.parent))
+    if importlib.util.find_spec("cloudpickle"):  # workers of a cluster do not have the file, so its classes are sent to them
+        importlib.import_module("cloudpickle").register_pickle_by_value(module)
     return module
 
 

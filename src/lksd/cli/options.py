@@ -72,3 +72,10 @@ Warmup = Annotated[int | None, option("Steps of each chain that are discarded.",
 Draws = Annotated[int | None, option("Draws kept for each observation.", panel="Scores")]
 Chains = Annotated[int | None, option("Chains for each observation.", panel="Scores")]
 Exact = Annotated[bool | None, option("Demand exact scores, or forbid them.", "--exact/--no-exact", panel="Scores")]
+EngineName = Annotated[
+    str | None,
+    option("Where to compute: dask (a worker for each processor), or a cluster: tcp://host:8786.", "--engine", panel="Scores"),
+]
+CheckpointFile = Annotated[
+    Path | None, option("A file for finished scores, from which a run that was stopped goes on.", "--checkpoint", panel="Scores")
+]

@@ -12,6 +12,7 @@ import typer
 from .._cores import cores
 from .._text import visible
 from .._validation import check_choice, check_seed
+from ..engines import opened
 from ..report.page import check_path
 from .main import say
 from .options import option
@@ -30,6 +31,9 @@ StoreFile = Annotated[Path, option("The file of the study; what it has is not ru
 Processes = Annotated[int | None, option("Trials at a time; default: one for each processor. The digits do not depend on it.")]
 Seed = Annotated[int, option("Another seed gives other trials.")]
 Snapshot = Annotated[Path | None, option("A snapshot of arXiv with one JSON object a line, for the experiments on it.")]
+EngineName = Annotated[
+    str | None, option("Where trials run: dask (a worker for each processor), or a cluster: tcp://host:8786.", "--engine")
+]
 Output = Annotated[Path | None, option("The page of report, or the folder for figure and export.")]
 
 
@@ -43,6 +47,7 @@ def reproduce(
     processes: Processes = None,
     seed: Seed = 0,
     data: Snapshot = None,
+    engine: EngineName = None,
     output: Output = None,
 ) -> None:
     """Run the paper's experiments, and show ours beside the published numbers.
@@ -72,8 +77,17 @@ def reproduce(
         if verb == "all" and data is None:
             chosen = [one for one in chosen if one.prepare is None]
             say("The experiments on arXiv are left out, since they need --data.")
-        wanted = {"trials": at_least_one("--trials", trials), "sizes": numbers(n), "methods": names(methods), "cases": names(cases)}
-        run(chosen, store, wanted | {"processes": at_least_one("--processes", processes), "seed": check_seed(seed), "data": data})
+        wanted: dict[str, Any] = {
+            "trials": at_least_one("--trials", trials),
+            "sizes": numbers(n),
+            "methods": names(methods),
+            "cases": names(cases),
+        }
+        if engine is not None and processes is not None:
+            raise ValueError("--processes: expected without --engine, whose workers run the trials; got both. Leave one out.")
+        wanted |= {"processes": at_least_one("--processes", processes), "seed": check_seed(seed), "data": data}
+        with opened(engine) as place:
+            run(chosen, store, wanted | {"engine": None if engine is None else place})
     else:
         show(verb, rest, chosen, store, output)
 

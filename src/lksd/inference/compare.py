@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from .._progress import progress_wanted
 from .._validation import check_choice
+from ..engines import opened
 from ..scores import ScoreEstimate
+from ..scores.checkpoint import as_checkpoint
 from .beside_mmd import check_samples, mmd_test
 from .comparison import decide
 from .contrasts import Options, studentise
@@ -22,6 +24,7 @@ from .preparation import (
     describes_integers,
     is_called,
     papers_options,
+    placed,
     prepare,
     read_words,
 )
@@ -60,6 +63,8 @@ def compare(
     preset: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
+    engine=None,
+    checkpoint=None,
     progress: bool | None = None,
 ) -> ComparisonResult:
     """Test H0: P fits at least as well as Q, for two latent variable models.
@@ -121,12 +126,15 @@ def compare(
     options |= {"unbiased": unbiased}
     if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
         operator = "difference"  # of which alone there are unbiased scores
-    operators = common_operators([p, q], operator, paper)
-    with progress_wanted(progress):
+    operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
+    with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
         for rung in rungs(x, {"p": p, "q": q}, holdout, smooth, wanted.seed, index):
-            scores = [as_scores(model, rung.x, operators, options, paper) for model in rung.models]
+            scores = [
+                as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper)
+                for role, model in zip("PQ", rung.models, strict=True)
+            ]
             prepared = prepare(rung.x, scores, kernel, rung.holdout, standardise, counts, paper)
             titles = ("scores of P", "scores of Q")
             found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
@@ -166,6 +174,8 @@ def goodness_of_fit(
     counts: bool | None = None,
     seed: int = 0,
     batch_size: int | None = None,
+    engine=None,
+    checkpoint=None,
     progress: bool | None = None,
 ) -> GoodnessOfFitResult:
     """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
@@ -184,8 +194,9 @@ def goodness_of_fit(
     operators = common_operators([model], operator, paper=False)
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
-    with progress_wanted(progress):
-        scores = as_scores(model, x, operators, options, paper=False)
+    kept = as_checkpoint(checkpoint)
+    with opened(engine) as place, progress_wanted(progress):
+        scores = as_scores(model, x, operators, options | placed(place, kept), paper=False)
         prepared = prepare(x, [scores], kernel, holdout, standardise, counts)
         result = goodness_of_fit_scores(
             prepared.x,

@@ -12,10 +12,12 @@ from .._documents import read_documents
 from .._validation import LksdWarning, check_count, check_reals
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..adapters.topics import share_vocabulary
+from ..engines import Engine
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
 from ..models import LatentVariableModel
 from ..samplers import NUTS, Exchange
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
+from ..scores.checkpoint import Checkpoint
 from ..scores.operators import DISCRETE
 from ..stein import DiscreteOperator, Spherical, SteinOperator
 
@@ -128,6 +130,11 @@ def papers_operator(operator, model):
 def papers_options(options: dict, discrete: bool) -> dict:
     """The sampling options of the paper, where the caller says nothing else."""
     return PAPER | PAPER_LENGTHS[discrete] | {name: value for name, value in options.items() if value is not None}
+
+
+def placed(engine: Engine, checkpoint: Checkpoint | None, label: str = "") -> dict[str, Any]:
+    """The options of one of several estimates: where it runs, and its part of the checkpoint. They do not change its digits."""
+    return {"engine": engine, "checkpoint": checkpoint and checkpoint.labelled(label)}
 
 
 def as_scores(model, x, operators: tuple[SteinOperator, ...], options: dict, paper: bool) -> ScoreEstimate:

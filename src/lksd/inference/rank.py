@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._progress import progress_wanted
+from ..engines import opened
 from ..scores import ScoreEstimate
+from ..scores.checkpoint import as_checkpoint
 from .contrasts import Options, studentise
 from .diagnosis import chain_quality
 from .hypotheses import hypotheses
-from .preparation import as_scores, check_enough, check_roles, common_operators, prepare, read_words
+from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_words
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
 from .settings import as_settings
@@ -39,6 +41,8 @@ def rank(
     counts: bool | None = None,
     seed: int = 0,
     batch_size: int | None = None,
+    engine=None,
+    checkpoint=None,
     progress: bool | None = None,
 ) -> RankResult:
     """Rank latent variable models by how close they are to the data, with p-values for all pairs at once.
@@ -70,9 +74,9 @@ def rank(
     named = dict(zip(named, read, strict=True))
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
-    operators = common_operators(list(named.values()), operator, paper=False)
-    with progress_wanted(progress):
-        scores = {name: scores_of(name, model, x, operators, options) for name, model in named.items()}
+    operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
+    with opened(engine) as place, progress_wanted(progress):
+        scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engines import Engine
+
 TABLE, FIGURE, HEAT_MAP = 300, 100, 50  # trials
 
 
@@ -60,7 +62,7 @@ class Experiment:
     run : the function from a task to its outcomes
     null : whether the null hypothesis holds in a case
     axis : what the cases are, where there are any
-    prepare : work that all trials share, done once before them, from the data, a folder and the methods wanted
+    prepare : work that all trials share, done once before them, from the data, a folder, the methods wanted and an engine
     """
 
     name: str
@@ -75,7 +77,7 @@ class Experiment:
     cases: tuple[str, ...] = ("",)
     axis: str = ""
     null: Callable[[str], bool] = lambda case: False
-    prepare: Callable[[Path, Path, tuple[str, ...]], None] | None = None
+    prepare: Callable[[Path, Path, tuple[str, ...], Engine | None], None] | None = None
 
     @property
     def all_methods(self) -> tuple[str, ...]:

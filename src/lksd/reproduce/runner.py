@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_end
@@ -17,6 +17,7 @@ from pathlib import Path
 from .._cores import cores, keep_to
 from .._progress import track
 from .._validation import LksdWarning
+from ..engines import Engine
 from .experiment import Experiment, Outcome, Task, trial_seed
 from .problems import experiment_named
 from .store import Store
@@ -33,6 +34,7 @@ def run_experiment(
     processes: int = 1,
     seed: int = 0,
     data: Path | None = None,
+    engine: Engine | None = None,
 ) -> int:
     """Run what the store lacks of an experiment; returns how many trials that took.
 
@@ -46,6 +48,8 @@ def run_experiment(
         Trials that run at a time. The digits do not depend on it.
     data : Path, optional
         A snapshot of arXiv, for the experiments on it.
+    engine : Engine, optional
+        Where trials run, instead of processes of this machine. Its workers must see the same files.
     """
     numbers = list(range(experiment.trials if trials is None else trials))
     # Two processes on one store should not go the same way through the trials; the digits do not mind the order.
@@ -57,15 +61,15 @@ def run_experiment(
         methods=methods or experiment.all_methods,
         cases=cases or experiment.cases,
         alphas=experiment.alphas,
-        data=data,
-        cache=store.path.parent / f"{store.path.stem}-cache",
+        data=data and data.resolve(),  # a worker may have another working directory
+        cache=store.path.parent.resolve() / f"{store.path.stem}-cache",
     )
     if experiment.prepare is not None:
         if data is None:
             raise ValueError(f"data: {experiment.name} needs a snapshot of arXiv. Give its file with --data.")
         assert wanted.cache is not None
         with quiet():
-            experiment.prepare(data, wanted.cache, wanted.methods)
+            experiment.prepare(data, wanted.cache, wanted.methods, engine)
     finished = 0
     with track(experiment.name, len(numbers)) as advance:
 
@@ -78,7 +82,9 @@ def run_experiment(
                 else:
                     yield lacking
 
-        for task, outcomes in completed(experiment.name, tasks(), processes):
+        name = experiment.name
+        done = completed(name, tasks(), processes) if engine is None else engine.map(trials_of, name, tasks())
+        for task, outcomes in done:
             store.write(experiment, task.trial, task.seed, outcomes)
             finished += 1
             advance(1)
@@ -132,6 +138,11 @@ def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tupl
 def ended(running: dict[Future, Task]) -> Iterator[tuple[Task, list[Outcome]]]:
     for future in wait(running, return_when=FIRST_COMPLETED).done:
         yield running.pop(future), future.result()
+
+
+def trials_of(name: str) -> Callable[[Task], tuple[Task, list[Outcome]]]:
+    """The function of one task, for an engine."""
+    return lambda task: (task, run_trial(name, task))
 
 
 def run_trial(name: str, task: Task) -> list[Outcome]:

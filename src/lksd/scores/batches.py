@@ -23,9 +23,9 @@ from .conditional import Point
 from .control import Averages, average, fitted
 from .diagnostics import worst_rhat_and_ess
 
-LANES = 16  # observations of a batch come in this multiple, so that its size does not change the digits
-LARGEST_BATCH = 4_096  # on accelerators; on a processor the smallest batch stays in its cache and is the fastest
-LARGEST_DISCRETE_BATCH = 256  # on a processor: a Gibbs step on one observation is too little work for a program
+# Observations of a batch. On a processor it never changes, since the last digits may change with it: the smallest stays in the
+# processor's cache and is the fastest, but a Gibbs step on so few discrete observations is too little work for a program.
+BATCH, DISCRETE_BATCH, LARGEST_BATCH = 16, 64, 4_096  # the last is for accelerators
 LARGEST_PART = 256  # observations of several small batches that are sent, and kept in a checkpoint, together
 PARTS = 16  # for each worker at least, so that all end at about the same time
 
@@ -92,9 +92,8 @@ def in_batches(work: Work, points: Point, keys, setup: Setup) -> Any:
                 left = np.setdiff1d(left, rows, assume_unique=True)
             advance(n - len(left))
         if len(left):
-            workers = engine.workers
-            size = -(-(setup.batch_size or usual_batch(points, workers, engine.backend)) // LANES) * LANES
-            parts = split(left, size, workers)
+            size = batch_of(points, setup)
+            parts = split(left, size, setup)
             shared = work._replace(fixed=to_numpy(work.fixed)), chosen(observations, np.zeros(size, int))
             done = engine.map(ready, shared, (chosen(observations, rows) for rows in parts))
             for rows, found in zip(parts, done, strict=True):
@@ -136,17 +135,24 @@ def ready(shared: tuple[Work, Any]) -> Callable:
     return part
 
 
-def split(rows: np.ndarray, size: int, workers: int) -> list[np.ndarray]:
+def batch_of(points: Point, setup: Setup) -> int:
+    """Observations of a batch."""
+    if setup.engine.backend == "cpu":
+        return BATCH if points.values is None else DISCRETE_BATCH
+    share = -(-len(points.x) // setup.engine.workers)
+    return multiple(setup.batch_size or min(share, LARGEST_BATCH), BATCH)
+
+
+def split(rows: np.ndarray, size: int, setup: Setup) -> list[np.ndarray]:
     """The rows in parts of one batch, or of several where batches are small and many."""
-    batches = max(1, min(LARGEST_PART // size, len(rows) // (PARTS * workers * size)))
-    return [rows[start : start + batches * size] for start in range(0, len(rows), batches * size)]
+    usual = min(LARGEST_PART, len(rows) // (PARTS * setup.engine.workers))
+    length = multiple(setup.batch_size, size) if setup.batch_size else max(usual // size, 1) * size
+    return [rows[start : start + length] for start in range(0, len(rows), length)]
 
 
-def usual_batch(points: Point, workers: int, backend: str) -> int:
-    share = -(-len(points.x) // workers)
-    if backend != "cpu":
-        return min(share, LARGEST_BATCH)
-    return LANES if points.values is None else min(share, LARGEST_DISCRETE_BATCH)
+def multiple(number: int, of: int) -> int:
+    """The next multiple."""
+    return -(-number // of) * of
 
 
 def to_numpy(tree: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from ... import discrete_operators, estimate_scores
 from ..._progress import track
 from ...adapters import from_gensim
+from ...engines import Engine
 from ...kernels import IMQ, BagOfWords, Kernel
 from ...models import LDA
 from ...scores.operators import DISCRETE
@@ -46,7 +47,7 @@ class Articles:
     category_p: str
     category_q: str
 
-    def prepare(self, data: Path, cache: Path, methods: tuple[str, ...]) -> None:
+    def prepare(self, data: Path, cache: Path, methods: tuple[str, ...], engine: Engine | None = None) -> None:
         """Train the models and score the articles, unless that has been done."""
         if not data.is_file():
             raise ValueError(f"{data}: expected a snapshot of arXiv; there is no such file. Check the path.")
@@ -59,7 +60,7 @@ class Articles:
         lacking = [(kind, role) for kind in sorted(kinds) for role in ROLES if not scored_path(folder, kind, role).exists()]
         with track("scores of all articles", max(len(lacking), 1)) as advance:
             for kind, role in lacking:
-                parts = score(kind, models[role], operators(kind, models), x, seed=role)
+                parts = score(kind, models[role], operators(kind, models), x, seed=role, engine=engine)
                 save(scored_path(folder, kind, role), {f"part{number}": part for number, part in enumerate(parts)})
                 advance(1)
 
@@ -124,11 +125,13 @@ def operators(kind: str, models: dict[int, LDA]) -> tuple[SteinOperator, ...]:
     return (DISCRETE["barker" if kind == "stable" else "difference"](size),)
 
 
-def score(kind: str, model: LDA, operators: tuple[SteinOperator, ...], x: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+def score(
+    kind: str, model: LDA, operators: tuple[SteinOperator, ...], x: np.ndarray, seed: int, engine: Engine | None = None
+) -> tuple[np.ndarray, ...]:
     """The paper's plain means, and for the stable test its modified posteriors; ours are Rao-Blackwellised."""
     options: dict[str, Any] = {} if kind == "ours" else {"control_variates": "none", "chains": 1}
     options |= LENGTHS[kind].sweeps(LENGTH)
-    return estimate_scores(model, x, operator=operators, exact=False, seed=seed, **options).part("score")
+    return estimate_scores(model, x, operator=operators, exact=False, seed=seed, engine=engine, **options).part("score")
 
 
 @cache
