@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 
+from ._device import chosen_device, on_processor
+
 _programs: dict = {}
 
 
@@ -19,7 +21,7 @@ def compiled(function, *arguments) -> Program:
 
     def build():
         arrays, static = eqx.partition(arguments, eqx.is_array)
-        options: dict[str, Any] = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
+        options: dict[str, Any] = {"xla_backend_optimization_level": 1} if on_processor() else {}
         program = jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options)
         executable = program.lower(arrays).compile()
         return Program(executable, "lapack" in str(executable.as_text()))
@@ -35,12 +37,6 @@ class Program(NamedTuple):
 
     def __call__(self, *given):
         return self.executable(eqx.filter(given, eqx.is_array))
-
-
-def chosen_device() -> Any:
-    """The device, or the name of the backend, that ``jax.default_device`` names in this thread; None where it names none."""
-    config: Any = jax.config
-    return config.jax_default_device
 
 
 def remembered(function, *arguments):

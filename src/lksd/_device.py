@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
+
+
+def chosen_device() -> Any:
+    """The device, or the name of the backend, that ``jax.default_device`` names in this thread; None where it names none."""
+    config: Any = jax.config
+    return config.jax_default_device
 
 
 def on_processor() -> bool:
     """Whether programs run on a processor, not on an accelerator: what is fast on one is often slow on the other."""
-    chosen = jax.config.jax_default_device
+    chosen = chosen_device()
     return (jax.default_backend() if chosen is None else getattr(chosen, "platform", chosen)) == "cpu"
 
 

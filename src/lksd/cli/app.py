@@ -55,6 +55,7 @@ def compare_command(
     alternative: o.Alternative = "greater",
     alpha: o.Alpha = 0.05,
     margin: o.Margin = 0.0,
+    pairs: o.Pairs = None,
     kernel: o.Kernel = None,
     operator: o.Operator = None,
     variance: o.Variance = "auto",
@@ -91,7 +92,7 @@ def compare_command(
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd}
+    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
 
 
@@ -109,6 +110,7 @@ def rank_command(
     standardise: o.Standardise = False,
     alpha: o.Alpha = 0.05,
     margin: o.Margin = 0.0,
+    pairs: o.Pairs = None,
     kernel: o.Kernel = None,
     operator: o.Operator = None,
     variance: o.Variance = "auto",
@@ -140,7 +142,7 @@ def rank_command(
     loaded = [read_model("models", one, trust_pickle) for one in models]
     x = read_data(data, array, columns, field)
     options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
-    options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance}
+    options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
     options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     ranking(x, loaded, options, {"data": str(data), "models": list(models)}, output)

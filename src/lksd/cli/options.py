@@ -72,6 +72,9 @@ Warmup = Annotated[int | None, option("Steps of each chain that are discarded.",
 Draws = Annotated[int | None, option("Draws kept for each observation.", panel="Scores")]
 Chains = Annotated[int | None, option("Chains for each observation.", panel="Scores")]
 Exact = Annotated[bool | None, option("Demand exact scores, or forbid them.", "--exact/--no-exact", panel="Scores")]
+Pairs = Annotated[
+    int | None, option("Take so many pairs of observations instead of all, where there are too many.", "--pairs", panel="Test")
+]
 EngineName = Annotated[
     str | None,
     option("Where to compute: dask (a worker for each processor), or a cluster: tcp://host:8786.", "--engine", panel="Scores"),

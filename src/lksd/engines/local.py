@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
-from .._compile import chosen_device
 from .._cores import cores
+from .._device import chosen_device
 from .base import Engine
 
 AHEAD = 2  # items for each thread that are running or finished before they are asked for

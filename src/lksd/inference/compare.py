@@ -94,6 +94,8 @@ def compare(
         Standard deviations of Gaussian noise to add to the data and, in law, to the models: scores then see the weights of
         components that lie apart. Each is a hypothesis of its own, and all are tested together (max-T). "auto" takes 1/4, 1/2
         and 1 standard deviations of each column.
+    pairs : int, optional
+        For n too large for all pairs of observations: take at least so many; see ``compare_scores``.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
@@ -140,7 +142,7 @@ def compare(
             found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
             family += [one._replace(smoothing=rung.name) for one in found]
             made[rung.name] = scores, prepared
-        tests = studentise(family, wanted, sensitive=True)
+        tests = studentise(family, wanted, place, sensitive=True)
         result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
         scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
@@ -206,6 +208,7 @@ def goodness_of_fit(
             alpha=alpha,
             seed=seed,
             mask=prepared.mask,
+            engine=place,
         )
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
     settings = as_settings({"model": model} | chosen | options)

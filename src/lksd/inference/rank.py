@@ -80,7 +80,7 @@ def rank(
         prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
-        result, _ = rank_all(studentise(family, wanted), tuple(named), wanted)
+        result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
     quality = {name: chain_quality([one]) for name, one in scores.items()}
     notes = [*left_out, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}

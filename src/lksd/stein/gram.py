@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from .._float64 import float64
 from .._progress import track
 from ..engines import Engine, Local
-from ..kernels import Kernel, named_errors
+from ..kernels import Kernel
 from . import bag_tiles, bags, tiles
 from .bags import Sensitivity
 from .base import SteinOperator
@@ -85,9 +85,8 @@ def gram_sums(
         slopes = bags.sensitivity(operator, x, scores, total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
     else:
         tiling = tiling_of(n, tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores)), pairs)
-        with named_errors(kernel, x.shape[1]):
-            problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
-            total = added(engine, tiles.ready, problem, 1 if on_processors else None)
+        problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
+        total = added(engine, tiles.ready, problem, 1 if on_processors else None)
         slopes = sensitivity(operator, kernel, x, scores) if sensitive else None  # type: ignore[arg-type]
     check_finite_sums(kernel, np.concatenate([total.rows, total.diagonal]))
     diagonal = contrasts @ total.diagonal

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from .._device import device_memory, on_processor
 from .._float64 import float64
-from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
+from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .langevin import UNROLLED_MODELS
@@ -63,7 +63,8 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
 
     @float64
     def row(i: int) -> TileRow:
-        found = _add_tiles(fixed, np.array([i, problem.tiling.width(i)], np.int32), static, rows, problem.whole)
+        with named_errors(problem.kernel, problem.x.shape[1]):
+            found = _add_tiles(fixed, np.array([i, problem.tiling.width(i)], np.int32), static, rows, problem.whole)
         return jax.tree.map(np.asarray, found)
 
     return row
