@@ -2,6 +2,7 @@
 # make test   set up, run the tests          make test-slow   the long calibration studies
 # make lint   style, types, import layers    make bench       speed and memory, as ratios
 # make docs   the documentation, in site/    make calibration the table of null problems, docs/null-problems.md
+# make bench-gpu  the same at scale, on an accelerator; make scaling  how the cost grows, docs/images/scaling.svg
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROCESSES ?= 2
 
-.PHONY: demo test test-slow lint docs bench calibration browser clean
+.PHONY: demo test test-slow lint docs bench bench-gpu scaling calibration browser clean
 
 demo: $(READY)
 	$(BIN)/lksd demo --report report.html
@@ -31,6 +32,13 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+bench-gpu: $(READY)
+	$(BIN)/python benchmarks/gpu.py
+
+scaling: $(READY)
+	$(BIN)/python benchmarks/scaling.py scaling.json
+	$(BIN)/python benchmarks/scaling.py --plot scaling.json
 
 calibration: $(READY)
 	$(BIN)/python benchmarks/calibration.py

@@ -219,10 +219,13 @@ def against_last(models: int) -> np.ndarray:
 
 
 def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
-    """Whether two models' scores are equal up to rounding."""
-    allowed = ROUNDING * max(max(score.max(), -score.min()) for score in (score_p, score_q))
-    starts = range(0, len(score_p), AT_ONCE)  # models that differ do so at once
-    return all(np.abs(score_p[k : k + AT_ONCE] - score_q[k : k + AT_ONCE]).max() <= allowed for k in starts)
+    """Whether two models' scores are equal up to rounding; models that differ do so among the first observations."""
+
+    def alike(p, q) -> bool:
+        return bool(np.abs(p - q).max() <= ROUNDING * max(np.abs(p).max(), np.abs(q).max()))
+
+    starts = range(0, len(score_p), AT_ONCE)
+    return all(alike(score_p[k : k + AT_ONCE], score_q[k : k + AT_ONCE]) for k in starts)
 
 
 def linear_share(n: int, zeta: ustatistic.Components) -> np.ndarray:
