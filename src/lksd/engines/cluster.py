@@ -174,7 +174,7 @@ def own_cluster() -> Iterator[Client]:
     """
     with (
         tempfile.TemporaryDirectory(prefix="lksd-") as folder,
-        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as scheduler,
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler,
         Client(scheduler, set_as_default=False) as client,
     ):
         allowed, log = cores(), Path(folder, "log")
