@@ -17,7 +17,7 @@ PAGES = sorted(DOCS.rglob("*.md"))
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
 SHAPES = {"index": "ppca", "quickstart": "ppca", "choosing": "ppca", "topics": "lda"}  # pages whose programs are compiled once
 SHAPES |= dict.fromkeys(("numpyro", "pymc", "draws", "scikit-learn"), "wine")
-SLOW = {"decoders", "extending", "graphs", "own-model", "pymc", "truncated"}  # whose ground tests of adapters and models cover
+SLOW = {"clusters", "decoders", "extending", "graphs", "own-model", "pymc", "truncated"}  # whose ground other tests cover
 MODULES = (lksd, *(part for name in lksd.__all__ if ismodule(part := getattr(lksd, name))))
 
 

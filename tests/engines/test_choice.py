@@ -41,7 +41,7 @@ def test_an_address_that_does_not_answer():
 
 
 def test_an_address_and_clients_without_workers():
-    with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
         with (
             opened(cluster.scheduler_address) as engine,
             pytest.warns(lksd.LksdWarning, match="has no workers yet; the work waits"),
@@ -86,18 +86,24 @@ def test_this_process_obeys_the_chosen_device():
 
 
 DEVICES = """
-import jax, numpy as np, lksd
+import time, jax, numpy as np, lksd
+from lksd.engines import Local
+def setup(shared):
+    def one(item):
+        time.sleep(0.01)
+        return str(jax.numpy.zeros(1).devices())
+    return one
 rng = np.random.default_rng(0)
-model, x = lksd.models.PPCA(rng.random((3, 1)), 0.8), rng.normal(size=(200, 3))
-scores = lksd.estimate_scores(model, x, exact=False, warmup=10, draws=20, batch_size=16)
-print(len(jax.local_devices()), scores.score.tobytes().hex(), scores.mcse.tobytes().hex())
+model, x = lksd.models.PPCA(rng.random((3, 1)), 0.8), rng.normal(size=(40, 3))
+scores = lksd.estimate_scores(model, x, exact=False, warmup=10, draws=20)
+print(len(set(Local().map(setup, None, range(64)))), scores.score.tobytes().hex(), scores.mcse.tobytes().hex())
 """
 
 
 def test_eight_devices_have_the_same_digits(monkeypatch):
     printed = []
-    for flags in ("", "--xla_force_host_platform_device_count=8"):
-        monkeypatch.setenv("XLA_FLAGS", flags)
+    for count in "18":
+        monkeypatch.setenv("XLA_FLAGS", f"--xla_force_host_platform_device_count={count}")
         printed.append(subprocess.run([sys.executable, "-c", DEVICES], check=True, capture_output=True, text=True).stdout.split())
     assert [one[0] for one in printed] == ["1", "8"]
     assert printed[0][1:] == printed[1][1:]

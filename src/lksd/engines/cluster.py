@@ -167,20 +167,20 @@ def check_client(client: Any) -> Client:
 
 
 @contextmanager
-def own_cluster() -> Iterator[Client]:
-    """A worker process for each processor that this process may use, pinned to it.
+def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
+    """A worker process for each processor, or each that this process may use, pinned to it.
 
     Workers are programs of their own, not copies of this one, so that a script or notebook needs no guard.
     """
     with (
         tempfile.TemporaryDirectory(prefix="lksd-") as folder,
-        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as scheduler,
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler,
         Client(scheduler, set_as_default=False) as client,
     ):
         allowed, log = cores(), Path(folder, "log")
         running = []
         try:
-            for core in allowed:
+            for core in processors or allowed:
                 keep_to([core])  # inherited by what is started, with the number of threads that follow from it
                 running.append(start_worker(scheduler.scheduler_address, Path(folder), log))
             keep_to(allowed)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
 
@@ -31,28 +33,39 @@ class Local(Engine):
         return devices()[0].platform
 
     def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
-        places = devices()
         each = at_once or (threads_each() if self.backend == "cpu" else OVERLAPPING)
-        free: SimpleQueue[tuple[Any, Callable]] = SimpleQueue()
-
-        def ready(device) -> Callable:
-            with jax.default_device(device):
-                return setup(shared)
+        free: SimpleQueue[Place] = SimpleQueue()
+        for place in [Place(device, setup, shared) for device in devices()] * each:
+            free.put(place)
+        threads = free.qsize()
 
         def run(item) -> Any:
-            device, function = free.get()
+            place = free.get()
             try:
-                with jax.default_device(device):
-                    return function(item)
+                return place.run(item)
             finally:
-                free.put((device, function))
-
-        with ThreadPoolExecutor(len(places) * each) as pool:
-            others = [pool.submit(ready, device) for device in places[1:]]
-            functions = [ready(places[0]), *(other.result() for other in others)]
-            for place in list(zip(places, functions, strict=True)) * each:
                 free.put(place)
-            yield from in_order(lambda item: pool.submit(run, item), items, lambda: AHEAD * len(places) * each)
+
+        with ThreadPoolExecutor(threads) as pool:
+            yield from in_order(lambda item: pool.submit(run, item), items, lambda: AHEAD * threads)
+
+
+class Place:
+    """A device, made ready by the first item that it is given."""
+
+    def __init__(self, device: Any, setup: Callable[[Any], Callable], shared: Any):
+        self.device, self.setup, self.shared = device, setup, shared
+        self.preparing = threading.Lock()
+
+    @cached_property
+    def function(self) -> Callable:
+        return self.setup(self.shared)
+
+    def run(self, item: Any) -> Any:
+        with jax.default_device(self.device):
+            with self.preparing:  # by one thread, while the others wait
+                function = self.function
+            return function(item)
 
 
 def devices() -> list[Any]:
