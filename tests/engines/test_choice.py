@@ -96,7 +96,9 @@ def setup(shared):
 rng = np.random.default_rng(0)
 model, x = lksd.models.PPCA(rng.random((3, 1)), 0.8), rng.normal(size=(40, 3))
 scores = lksd.estimate_scores(model, x, exact=False, warmup=10, draws=20)
-print(len(set(Local().map(setup, None, range(64)))), scores.score.tobytes().hex(), scores.mcse.tobytes().hex())
+tiles = lksd.stein.gram_sums(lksd.stein.Langevin(), lksd.kernels.IMQ(), x, np.stack([-x, -x / 2]), [1.0, -1.0], tile=4)
+digits = [array.tobytes().hex() for array in (scores.score, scores.mcse, tiles.rows)]
+print(len(set(Local().map(setup, None, range(64)))), *digits)
 """
 
 

@@ -11,11 +11,13 @@ from distributed import Client, LocalCluster
 import lksd
 from lksd.engines import Engine, EngineError, opened
 from lksd.engines.cluster import Dask, run_item, versions
+from lksd.kernels import IMQ, BagOfWords
 from lksd.models import LDA, PPCA
 from lksd.reproduce.problems import experiment_named
 from lksd.reproduce.runner import run_experiment
 from lksd.reproduce.store import Store
 from lksd.scores import batches
+from lksd.stein import Difference, Langevin, gram_sums
 
 pytestmark = pytest.mark.xdist_group("cluster")
 RNG = np.random.default_rng(0)
@@ -94,6 +96,26 @@ def test_killed_workers_cost_their_tasks_only(client, count):
     assert len(engine.killed) == count
     assert not set(engine.killed) & set(client.run(os.getpid).values())
     assert_same(found, lksd.estimate_scores(model, x, **OPTIONS))
+
+
+@pytest.mark.parametrize("pairs", [None, 3_000])
+def test_tiles_have_the_same_digits_when_a_worker_is_killed(client, pairs):
+    x = PROBLEMS["real"][1]
+    engine = Killing(client, 1)
+    arguments = (Langevin(), IMQ(), x, np.stack([-x, -x / 2]), [1.0, -1.0])
+    here, there = (gram_sums(*arguments, tile=16, pairs=pairs, engine=place) for place in (None, engine))
+    assert engine.killed
+    for name in ("rows", "model_rows", "squares", "diagonal"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+
+
+def test_tiles_of_documents_have_the_same_digits(client):
+    x = PROBLEMS["documents"][1].astype(np.int32)
+    scores = np.random.default_rng(1).random((2, *x.shape))
+    arguments = (Difference(6, witness="shared"), BagOfWords(IMQ(), 6), x, scores, [1.0, -1.0])
+    here, there = (gram_sums(*arguments, tile=80, sensitive=True, engine=place) for place in (None, Dask(lambda: client)))
+    np.testing.assert_array_equal(there.rows, here.rows)
+    np.testing.assert_array_equal(there.sensitivity.scores, here.sensitivity.scores)
 
 
 def test_trials_have_the_same_digits_when_a_worker_is_killed(client, tmp_path):

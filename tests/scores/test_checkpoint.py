@@ -37,8 +37,8 @@ class Counting(Engine):
         self.rows = 0
 
     def map(self, setup, shared, items, at_once=None):
-        for (points, _), found in zip(items := list(items), Local().map(setup, shared, items, 1), strict=True):
-            self.rows += len(points.x)
+        for item, found in zip(items := list(items), Local().map(setup, shared, items, 1), strict=True):
+            self.rows += len(item[0].x) if isinstance(item, tuple) else 0  # tiles are numbers
             yield found
 
 
