@@ -88,7 +88,7 @@ def recorder(amounts):
     return track
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_killed_workers_cost_their_tasks_only(client, count):
     model, x = PROBLEMS["real"]
     engine = Killing(client, count)
@@ -98,7 +98,7 @@ def test_killed_workers_cost_their_tasks_only(client, count):
     assert_same(found, lksd.estimate_scores(model, x, **OPTIONS))
 
 
-@pytest.mark.parametrize("pairs", [None, 3_000])
+@pytest.mark.parametrize("pairs", [pytest.param(None, marks=pytest.mark.slow), 3_000])
 def test_tiles_have_the_same_digits_when_a_worker_is_killed(client, pairs):
     x = PROBLEMS["real"][1]
     engine = Killing(client, 1)

@@ -189,6 +189,7 @@ def test_a_model_whose_code_changed_is_refused(tmp_path):
         run(changed)
 
 
+@pytest.mark.slow
 def test_stages_are_kept_apart(tmp_path):
     """The modified posterior of every neighbour runs after the chains of the observations."""
     rng = np.random.default_rng(0)
