@@ -2,8 +2,12 @@
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import contextmanager
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -12,7 +16,7 @@ import lksd
 from lksd.engines import Engine, EngineError, opened
 from lksd.engines.cluster import Dask, run_item, versions
 from lksd.kernels import IMQ, BagOfWords
-from lksd.models import LDA, PPCA
+from lksd.models import LDA, PPCA, LatentVariableModel
 from lksd.reproduce.problems import experiment_named
 from lksd.reproduce.runner import run_experiment
 from lksd.reproduce.store import Store
@@ -131,8 +135,31 @@ def test_trials_have_the_same_digits_when_a_worker_is_killed(client, tmp_path):
 
 
 def test_a_whole_comparison(client):
-    x = PROBLEMS["real"][1]
-    p, q = PROBLEMS["real"][0], PPCA(RNG.random((3, 1)), 1.2)
+    """Of a model whose class the workers cannot import, as those of a script or a notebook."""
+
+    class Net(eqx.Module):
+        weight: np.ndarray
+        activation: Callable = eqx.field(static=True, default=lambda z: jnp.tanh(z))
+
+        def __call__(self, z):
+            return self.activation(self.weight @ z)
+
+    class Own(LatentVariableModel):
+        net: Net
+        scale: float = 0.8
+
+        def log_prior(self, z):
+            return -jnp.sum(z**2) / 2
+
+        def log_likelihood(self, x, z):
+            return -jnp.sum((x - self.net(z)) ** 2) / (2 * self.scale**2)
+
+        def sample(self, key):
+            key_z, key_x = jax.random.split(key)
+            z = jax.random.normal(key_z, (1,))
+            return z, self.net(z) + self.scale * jax.random.normal(key_x, (3,))
+
+    (p, x), q = PROBLEMS["real"], Own(Net(RNG.random((3, 1))))
     there, here = (lksd.compare(x, p, q, **OPTIONS, engine=engine) for engine in (client, None))
     assert (there.statistic, there.pvalue, there.settings) == (here.statistic, here.pvalue, here.settings)
     assert client.status == "running"

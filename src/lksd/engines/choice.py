@@ -24,7 +24,7 @@ def opened(engine: Any) -> Iterator[Engine]:
     named = isinstance(engine, str)
     if named and engine != "dask" and "://" not in engine:
         raise ValueError(f"{EXPECTED}; got {engine!r}. Check the spelling.")
-    if not named and not type(engine).__module__.startswith("distributed."):
+    if not named and not any(kind.__module__.startswith("distributed.") for kind in type(engine).__mro__):
         raise TypeError(f"{EXPECTED}; got {engine!r}. Leave it out to use this process.")
     cluster = dask_engine()
     with ExitStack() as stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import platform
 import subprocess
 import sys
@@ -18,7 +19,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import dask
 import jax
 from distributed import Client, KilledWorker, LocalCluster, rpc
@@ -28,8 +28,9 @@ from .._cores import cores, keep_to
 from .._validation import LksdWarning
 from .base import Engine, EngineError
 from .local import in_order
+from .sending import dumps
 
-ANSWER = 8  # seconds for a scheduler to answer
+ANSWER = 6  # seconds for a scheduler to answer
 START = 60  # seconds for workers on this machine to start
 AHEAD = 3  # items for each thread of the cluster that run, wait there, or are finished before they are asked for
 KEPT = 2  # setups that a worker keeps ready
@@ -65,10 +66,10 @@ class Dask(Engine):
         # What all parts share is the result of a task: where all workers that hold it die, the scheduler computes it again,
         # while data that are scattered would be lost.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            payload = client.submit(bytes, cloudpickle.dumps((setup, shared, at_once)), pure=False)
+            payload = client.submit(bytes, dumps((setup, shared, at_once)), pure=False)
 
         def submit(item):
-            return client.submit(run_item, versions(), payload, cloudpickle.dumps(item), pure=False)
+            return client.submit(run_item, versions(), payload, dumps(item), pure=False)
 
         with explained(client):
             yield from in_order(submit, items, lambda: AHEAD * self.workers)
@@ -81,12 +82,12 @@ def run_item(wanted: dict[str, str], payload: bytes, item: bytes) -> Any:
     with preparing:  # by one thread of the worker, while the others wait
         function, slots = prepared(payload)
     with slots:
-        return function(cloudpickle.loads(item))
+        return function(pickle.loads(item))
 
 
 @lru_cache(maxsize=KEPT)
 def prepared(payload: bytes) -> tuple[Callable, threading.Semaphore]:
-    setup, shared, at_once = cloudpickle.loads(payload)
+    setup, shared, at_once = pickle.loads(payload)
     return setup(shared), threading.BoundedSemaphore(at_once or os.cpu_count() or 1)
 
 
