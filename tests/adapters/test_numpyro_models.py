@@ -71,6 +71,7 @@ def test_factor_analysis_is_exact(model):
     assert made.quadratic.likelihood  # so that chains take the coefficients, as those of native models do
 
 
+@pytest.mark.slow
 def test_chains_of_a_ppca_agree_with_the_native_one():
     params = {"weight": WEIGHT, "noise": np.full(D, 0.5)}
     ours = lksd.estimate_scores(from_numpyro(factors, "x", params), X, exact=False, control_variates="none")

@@ -23,6 +23,7 @@ def problem(n, delta_p, delta_q, dim=10, latent=3, seed=0):
     return x, perturbed(delta_p), perturbed(delta_q)
 
 
+@pytest.mark.slow
 def test_exact_and_sampled_scores_agree():
     x, p, q = problem(80, 3.0, 0.5)
     exact, sampled = lksd.compare(x, p, q), lksd.compare(x, p, q, exact=False)

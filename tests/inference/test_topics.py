@@ -113,6 +113,7 @@ def test_goodness_of_fit():
         lksd.goodness_of_fit(x, p, operator=("difference", "barker"))
 
 
+@pytest.mark.slow
 def test_words_without_probability_leave_barker_alone():
     topics = np.array([[0.5, 0.5, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0.4, 0.4, 0.2, 0, 0]])
     truth, other = LDA([1.0, 1.0], topics), LDA([3.0, 3.0], topics)

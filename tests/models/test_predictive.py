@@ -41,6 +41,7 @@ def test_sampled_scores_of_the_mixture():
     assert 0.6 < z.std() < 1.5
 
 
+@pytest.mark.slow
 def test_control_variates_still_help_and_stay_right():
     predictive = PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": SCALES})
     plain, found = (lksd.estimate_scores(predictive, X, exact=False, control_variates=c, draws=2000) for c in ("none", "auto"))

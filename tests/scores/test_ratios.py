@@ -54,6 +54,7 @@ def test_the_papers_estimators_agree_too(operator):
     agree(found, exact)
 
 
+@pytest.mark.slow
 def test_barker_weights_of_the_modified_posterior_are_within_zero_and_one():
     found = lksd.estimate_scores(
         model(), documents(n=4), operator="barker", exact=False, control_variates="none", warmup=20, draws=20
@@ -144,6 +145,7 @@ def test_documents_of_different_length():
     agree(chains, lksd.estimate_scores(p, ragged, operator="difference"))
 
 
+@pytest.mark.slow
 def test_words_that_some_topics_cannot_produce():
     topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5], [0.25, 0.25, 0.25, 0.25]])
     p, x = LDA(np.ones(3), topics), documents(4, n=40, length=4)
