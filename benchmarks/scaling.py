@@ -76,11 +76,12 @@ def measure() -> dict:
 
 def plot(files: list[str]) -> None:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     plt.rcParams.update({"svg.hashsalt": "lksd", "svg.fonttype": "none", "font.size": 9})
     studies = [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
     names = list(studies[0]["lines"])
-    figure, axes = plt.subplots(1, len(names), figsize=(2.5 * len(names), 2.7), layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(2.5 * len(names), 3), layout="constrained")
     for axis, name in zip(axes, names, strict=True):
         for study, marker in zip(studies, "os^", strict=False):
             line = study["lines"][name]
@@ -88,7 +89,10 @@ def plot(files: list[str]) -> None:
         axis.set_title(name)
         axis.set_xlabel(name.split(", ")[1].split()[0])
         axis.minorticks_off()
-        axis.set_xticks(studies[0]["lines"][name]["sizes"] if len(studies) == 1 else [], [])
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        sizes = sorted({size for study in studies for size in study["lines"][name]["sizes"]})
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=45)
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(title="exponent", frameon=False, fontsize=7, title_fontsize=7)
     axes[0].set_ylabel("seconds")
