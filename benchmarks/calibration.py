@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,7 @@ import nulls  # noqa: E402
 
 import lksd  # noqa: E402
 from lksd._cores import cores  # noqa: E402
-from lksd.reproduce.runner import start_worker  # noqa: E402
+from lksd.reproduce.runner import pool_of  # noqa: E402
 
 LEVEL, TRIALS = 0.05, 400
 PAGE = """# Null problems
@@ -57,11 +55,8 @@ def rejections(index: int, trials: int) -> int:
 
 
 def main(trials: int) -> int:
-    problems, context = nulls.problems(), get_context("spawn")
-    shares = context.SimpleQueue()
-    for core in cores():
-        shares.put([core])
-    with ProcessPoolExecutor(len(cores()), context, start_worker, (shares,)) as pool:
+    problems = nulls.problems()
+    with pool_of(len(cores())) as pool:
         rejected = list(pool.map(partial(rejections, trials=trials), range(len(problems))))
     lines, pvalues = zip(*(row(problem, rejected[i], trials) for i, problem in enumerate(problems)), strict=True)
     threshold = 0.05 / len(problems)

@@ -15,7 +15,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that the p
 import jax
 import jax.numpy as jnp
 import numpy as np
-from run import gaussian_problem, ppca, seconds, topic_models
+from run import gaussian_problem, ppca, topic_models, warm
 
 import lksd
 
@@ -44,12 +44,6 @@ def product_rate() -> float:
             result = multiply(a)
         result.block_until_ready()
         return times * 2 * 8192**3 / (time.perf_counter() - start)
-
-
-def warm(function, times: int = 2) -> float:
-    """The fastest of some runs after the first, which compiles."""
-    function()
-    return min(seconds(function) for _ in range(times))
 
 
 def comparisons(rate: float) -> None:

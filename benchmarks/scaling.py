@@ -13,14 +13,9 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from run import gaussian_problem, ppca, seconds, topic_models
+from run import gaussian_problem, ppca, topic_models, warm
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "scaling.svg"
-
-
-def fastest(function, times: int = 3) -> float:
-    function()
-    return min(seconds(function) for _ in range(times))
 
 
 def gram(n: int, dim: int) -> float:
@@ -28,21 +23,21 @@ def gram(n: int, dim: int) -> float:
 
     x, p, q = gaussian_problem(n, dim)
     scores, kernel, operator = np.stack([p, q]), lksd.kernels.IMQ(2.0 * dim), lksd.stein.Langevin()
-    return fastest(lambda: lksd.stein.gram_sums(operator, kernel, x, scores, [1.0, -1.0]))
+    return warm(lambda: lksd.stein.gram_sums(operator, kernel, x, scores, [1.0, -1.0]), 3)
 
 
 def chains(n: int, draws: int) -> float:
     import lksd
 
     x, weight, _ = ppca(n)
-    return fastest(lambda: lksd.estimate_scores(lksd.models.PPCA(weight, 1.0), x, exact=False, draws=draws), 2)
+    return warm(lambda: lksd.estimate_scores(lksd.models.PPCA(weight, 1.0), x, exact=False, draws=draws))
 
 
 def sweeps(n: int) -> float:
     import lksd
 
     x, model, _ = topic_models(n, 10, 1_000, 50)
-    return fastest(lambda: lksd.estimate_scores(model, x, warmup=10, draws=20), 2)
+    return warm(lambda: lksd.estimate_scores(model, x, warmup=10, draws=20))
 
 
 def exponent(sizes, times) -> float:

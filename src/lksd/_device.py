@@ -1,10 +1,12 @@
-"""The device that JAX computes on."""
+"""The devices that JAX computes on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 
 def chosen_device() -> Any:
@@ -13,13 +15,23 @@ def chosen_device() -> Any:
     return config.jax_default_device
 
 
+def devices() -> list[Any]:
+    """Where work may run."""
+    chosen = chosen_device()
+    return jax.local_devices() if chosen is None else [jax.local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen]
+
+
 def on_processor() -> bool:
     """Whether programs run on a processor, not on an accelerator: what is fast on one is often slow on the other."""
-    chosen = chosen_device()
-    return (jax.default_backend() if chosen is None else getattr(chosen, "platform", chosen)) == "cpu"
+    return devices()[0].platform == "cpu"
 
 
 def device_memory() -> int | None:
     """The bytes of an accelerator that JAX may use; None for a processor, or where the device does not say."""
-    stats = None if on_processor() else jax.local_devices()[0].memory_stats()
+    stats = None if on_processor() else devices()[0].memory_stats()
     return stats.get("bytes_limit") if stats else None
+
+
+def on_device(tree: Any) -> Any:
+    """NumPy arrays as JAX arrays, so that they are sent once."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from .._cores import cores
-from .._device import chosen_device
+from .._device import devices
 from .base import Engine
 
 AHEAD = 2  # items for each thread that are running or finished before they are asked for
@@ -66,12 +66,6 @@ class Place:
             with self.preparing:  # by one thread, while the others wait
                 function = self.function
             return function(item)
-
-
-def devices() -> list[Any]:
-    """Where work may run."""
-    chosen = chosen_device()
-    return jax.local_devices() if chosen is None else [jax.local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen]
 
 
 def threads_each() -> int:

@@ -116,13 +116,7 @@ def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tupl
         for task in tasks:
             yield task, run_trial(name, task)
         return
-    # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
-    context = multiprocessing.get_context("spawn")  # JAX cannot be forked
-    shares = context.SimpleQueue()
-    for worker in range(processes):
-        shares.put(cores()[worker % len(cores()) :: processes])
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker, initargs=(shares,))
+    pool = pool_of(processes)
     running: dict[Future, Task] = {}
     try:
         for task in tasks:
@@ -133,6 +127,17 @@ def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tupl
             yield from ended(running)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def pool_of(processes: int) -> ProcessPoolExecutor:
+    """Processes that share the processors between them, and end with this one."""
+    # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
+    context = multiprocessing.get_context("spawn")  # JAX cannot be forked
+    shares = context.SimpleQueue()
+    for worker in range(processes):
+        shares.put(cores()[worker % len(cores()) :: processes])
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker, initargs=(shares,))
 
 
 def ended(running: dict[Future, Task]) -> Iterator[tuple[Task, list[Outcome]]]:

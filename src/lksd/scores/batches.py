@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._compile import compiled
+from .._device import on_device
 from .._float64 import float64
 from .._progress import track
 from ..engines import Engine
@@ -158,10 +159,6 @@ def multiple(number: int, of: int) -> int:
 def to_numpy(tree: Any) -> Any:
     """JAX arrays as NumPy's, which keep their precision wherever they are sent."""
     return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
-
-
-def on_device(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
 def keep(reduced: Any, plan: Plan) -> Run:

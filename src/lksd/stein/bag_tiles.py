@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from .bags import Bags, Slopes, block, meet, slopes, witness_values
-from .tiling import TileRow, Tiling
+from .bags import Bags, block, meet, slopes, witness_values
+from .tiling import TileRow, Tiling, plus
 
 
 class Problem(NamedTuple):
@@ -36,7 +36,7 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
         sums, squares = np.zeros((models + count, n)), np.zeros((count, count))
         products, matrix = np.zeros((count, *weights.shape)), np.zeros((count, length, n if problem.whole else 0))
         diagonal = np.zeros((models, length))
-        found: dict[int, Slopes] = {}
+        found: dict[int, tuple] = {}
         for j in tiling.columns(i):
             other, meeting = slice(*tiling.edges(j)), meet(problem.table, parts[i], parts[j])
             values = witness_values(meeting)
@@ -47,7 +47,7 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
                     swapped = meeting.swapped()
                     new[j] = slopes(swapped, witness_values(swapped), False)
                 for k, one in new.items():
-                    found[k] = one if k not in found else Slopes(*(a + b for a, b in zip(found[k], one, strict=True)))
+                    found[k] = plus(found.get(k), one)
             if i == j:
                 diagonal = np.einsum("sii->si", blocks).copy()
                 blocks[:, np.arange(length), np.arange(length)] = 0.0

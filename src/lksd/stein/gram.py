@@ -17,7 +17,7 @@ from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .slopes import sensitivity
-from .tiling import TileRow, tiling_of
+from .tiling import TileRow, plus, tiling_of
 
 
 class GramSums(NamedTuple):
@@ -100,10 +100,10 @@ def gram_sums(
         sensitivity=slopes,
         matrix=mirrored(total.matrix) if whole else None,
     )
-    if order is not None and tiling.reach is not None:
+    if tiling.reach is not None:
         sums = standing_for_all(sums, tiling.partners)
     if order is not None:
-        sums = in_order(sums, np.argsort(order))
+        sums = as_they_stood(sums, np.argsort(order))
     return sums if np.ndim(contrast) == 2 else alone(sums)
 
 
@@ -113,12 +113,11 @@ def added(engine: Engine, setup: Callable[[Any], Callable[[int], TileRow]], prob
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
         for i, part in enumerate(engine.map(setup, problem, range(tiling.blocks), at_once)):
-            new = (part.rows, part.squares, part.products)
-            sums = new if sums is None else tuple(total + more for total, more in zip(sums, new, strict=True))
+            sums = plus(sums, (part.rows, part.squares, part.products))
             diagonals.append(part.diagonal)
             matrices.append(part.matrix)
             for j, found in part.slopes.items():
-                slopes[j] = found if j not in slopes else tuple(total + more for total, more in zip(slopes[j], found, strict=True))
+                slopes[j] = plus(slopes.get(j), found)
             advance(tiling.width(i))
     assert sums is not None
     n = tiling.n
@@ -154,7 +153,7 @@ def standing_for_all(sums: GramSums, partners: Int[np.ndarray, " n"]) -> GramSum
     )
 
 
-def in_order(sums: GramSums, place: Int[np.ndarray, " n"]) -> GramSums:
+def as_they_stood(sums: GramSums, place: Int[np.ndarray, " n"]) -> GramSums:
     """The observations where they stood before."""
     known = sums.sensitivity
     return sums._replace(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._device import device_memory, on_processor
+from .._device import device_memory, on_device, on_processor
 from .._float64 import float64
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
@@ -55,10 +55,7 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
         return jnp.asarray(pad(array, width, mode="edge"))
 
     data = (padded(problem.x, 0), padded(problem.scores, 1), padded(problem.weights, 0))
-    leaves = jax.tree.map(
-        lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, (problem.operator, problem.kernel)
-    )
-    arrays, static = eqx.partition(leaves, eqx.is_array)
+    arrays, static = eqx.partition(on_device((problem.operator, problem.kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
 
     @float64

@@ -59,6 +59,11 @@ class TileRow(NamedTuple):
     slopes: Any  # by the number of the block, where asked for
 
 
+def plus(total: tuple | None, more: tuple) -> tuple:
+    """Both, part by part; the first may still be missing."""
+    return more if total is None else tuple(a + b for a, b in zip(total, more, strict=True))
+
+
 def tiling_of(n: int, largest: int, pairs: int | None = None) -> Tiling:
     """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs."""
     if pairs is not None and pairs < n * (n - 1) // 2:
