@@ -113,7 +113,7 @@ def compare(
     """
     paper = preset is not None
     check_roles({"p": p, "q": q})
-    check_enough(x)
+    check_enough(x, pairs)
     x, (p, q), left_out = read_words(x, [p, q])
     if also_mmd:
         check_samples({"p": p, "q": q}, margin, smooth, pairs)

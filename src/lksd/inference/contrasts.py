@@ -77,14 +77,27 @@ class Options(NamedTuple):
 
 
 def check_pairs(options: Options) -> None:
-    pairs = options.pairs
-    if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
-        raise ValueError(f"pairs: expected a positive integer, how many pairs of observations to take; got {pairs!r}. Give one.")
     if options.variance != "auto" or options.calibration not in ("auto", "normal"):
         raise ValueError(
             "pairs: expected with variance='auto' and calibration='auto' or 'normal', since a mean over some pairs is normal with "
             f"a variance of its own; got {options.variance!r} and {options.calibration!r}. Leave them out, or pairs."
         )
+
+
+def pairs_of(pairs: int | None, n: int) -> int | None:
+    """How many pairs of n observations to take; None for all of them."""
+    if pairs is None:
+        return None
+    if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
+        raise ValueError(f"pairs: expected a positive integer, how many pairs of observations to take; got {pairs!r}. Give one.")
+    if pairs >= n * (n - 1) // 2:
+        return None
+    if pairs < FEWEST_PARTNERS * n / 2:
+        raise ValueError(
+            f"pairs: expected at least {FEWEST_PARTNERS * n // 2}, {FEWEST_PARTNERS} partners for each of {n} observations; "
+            f"got {pairs}. Take more, or leave it out."
+        )
+    return pairs
 
 
 class Contrasts(NamedTuple):
@@ -121,13 +134,7 @@ def studentise(
     """Every hypothesis, on the same resamples."""
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
-    if options.pairs is not None and options.pairs >= n * (n - 1) // 2:
-        options = options._replace(pairs=None)
-    elif options.pairs is not None and options.pairs < FEWEST_PARTNERS * n / 2:
-        raise ValueError(
-            f"pairs: expected at least {FEWEST_PARTNERS * n // 2}, {FEWEST_PARTNERS} partners for each of {n} observations; "
-            f"got {options.pairs}. Take more, or leave it out."
-        )
+    options = options._replace(pairs=pairs_of(options.pairs, n))
     chosen = choose_calibration(options, n, models)
     weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
     return [contrasts_of(hypothesis, options, chosen, weights, engine, sensitive) for hypothesis in family]

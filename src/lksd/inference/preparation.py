@@ -20,6 +20,7 @@ from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for,
 from ..scores.checkpoint import Checkpoint
 from ..scores.operators import DISCRETE
 from ..stein import DiscreteOperator, Spherical, SteinOperator
+from .contrasts import pairs_of
 
 UNEVEN = 100  # ratio of column scales that is reported
 PAPER = {"chains": 1, "exact": False, "control_variates": "none"}
@@ -57,13 +58,15 @@ def joined(names) -> str:
     return " and ".join(names) if len(names) <= 2 else f"{names[0]}, ..., {names[-1]}"
 
 
-def check_enough(x) -> None:
+def check_enough(x, pairs: int | None = None) -> None:
     """Before any chain runs."""
     shape = getattr(x, "shape", None)
     if shape == ():
         raise ValueError(f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row.")
     if shape or hasattr(x, "__len__"):
-        check_count("x", shape[0] if shape else len(x))
+        n = shape[0] if shape else len(x)
+        check_count("x", n)
+        pairs_of(pairs, n)
 
 
 def read_words(x, models: list[Any]) -> tuple[Any, list[Any], tuple[str, ...]]:

@@ -69,7 +69,7 @@ def rank(
     wanted = Options("two-sided", alpha, margin, variance, calibration, correction, seed, pairs).checked()
     named = check_names("models", models)
     check_roles(named)
-    check_enough(x)
+    check_enough(x, pairs)
     x, read, left_out = read_words(x, list(named.values()))
     named = dict(zip(named, read, strict=True))
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
