@@ -361,11 +361,10 @@ def lda_mass(concentration, topics, document) -> float:
 def pairs_met(tiling) -> np.ndarray:
     """How often each two observations are in a tile together, both ways."""
     count = np.zeros((tiling.n, tiling.n), int)
-    for i in range(tiling.blocks):
-        for j in tiling.columns(i):
-            row, column = slice(*tiling.edges(i)), slice(*tiling.edges(j))
-            count[row, column] += 1
-            if i != j:
-                count[column, row] += 1
+    for i, j in (pair for numbers in tiling.parts for pair in tiling.pairs(numbers)):
+        row, column = slice(*tiling.edges(i)), slice(*tiling.edges(j))
+        count[row, column] += 1
+        if i != j:
+            count[column, row] += 1
     np.fill_diagonal(count, 0)
     return count

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 
@@ -33,5 +33,6 @@ def device_memory() -> int | None:
 
 
 def on_device(tree: Any) -> Any:
-    """NumPy arrays as JAX arrays, so that they are sent once."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
+    """NumPy arrays as JAX arrays, so that they are sent once, and all at the same time."""
+    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, np.ndarray))
+    return eqx.combine(jax.device_put(arrays), rest)

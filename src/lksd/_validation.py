@@ -66,8 +66,9 @@ def check_size(name: str, value) -> int:
 
 
 def check_finite(name: str, array: np.ndarray) -> np.ndarray:
+    flat = array.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum()):  # one pass without a copy; a sum that is not finite may still come of finite numbers
+        if np.isfinite(np.vdot(flat, flat)):  # one fast pass; finite numbers may still have squares that are not
             return array
     finite = np.isfinite(array)
     if not finite.all():

@@ -5,7 +5,7 @@ import pytest
 from oracles import pairs_met
 
 from lksd.kernels import IMQ, BagOfWords
-from lksd.stein import Difference, Langevin, gram_sums, stein_kernel
+from lksd.stein import Difference, Langevin, gram, gram_sums, stein_kernel
 from lksd.stein.tiling import tiling_of
 
 
@@ -46,8 +46,10 @@ def documents(rng):
     )
 
 
+@pytest.mark.parametrize("together", [1, 3])
 @pytest.mark.parametrize("problem", [continuous, documents])
-def test_sums_over_some_pairs_equal_dense_ones(problem):
+def test_sums_over_some_pairs_equal_dense_ones(problem, together, monkeypatch):
+    monkeypatch.setattr(gram, "tiling_of", lambda *given: tiling_of(*given)._replace(together=together))
     operator, kernel, x, scores = problem(np.random.default_rng(0))
     n, pairs, tile, seed = 60, 500, 8, 3
     sums = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, pairs=pairs, seed=seed, sensitive=True)

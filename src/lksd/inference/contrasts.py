@@ -173,7 +173,6 @@ def contrasts_of(
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
     zeta, difference = ustatistic.components(rows, squares, sums.partners), ustatistic.u_statistic(rows)
-    order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
     if sums.partners is not None:
         variance = ustatistic.incomplete_variance(zeta, sums.partners)
     elif options.variance == "ustat":
@@ -190,6 +189,7 @@ def contrasts_of(
     if options.variance == "auto" and options.guarded and sums.partners is None:  # the other calibrations are those of U itself
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
+        order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
         at_pairs = values_at(hypothesis, order)
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
         estimate = np.where(regularised, other.estimate, estimate)
@@ -256,9 +256,8 @@ def said_of_pairs(test: Contrasts) -> str:
 def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
     """H of every model against the last, at disjoint pairs of observations."""
     first, second = order[0::2], order[1::2]
-    x, scores = hypothesis.x, hypothesis.scores
-    values = paired(hypothesis.operator, hypothesis.kernel, x[first], scores[:, first], x[second], scores[:, second])
-    return against_last(len(scores)) @ values
+    values = paired(hypothesis.operator, hypothesis.kernel, *hypothesis.at(first), *hypothesis.at(second))
+    return against_last(len(values)) @ values
 
 
 def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: Pairs, seed: int) -> Edgeworth:
@@ -270,9 +269,7 @@ def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: P
     if n > EDGEWORTH_ROWS:
         subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
     g = g[:, subset]
-    part = gram_sums(
-        hypothesis.operator, hypothesis.kernel, hypothesis.x[subset], hypothesis.scores[:, subset], against_last(models), g.T
-    )
+    part = gram_sums(hypothesis.operator, hypothesis.kernel, *hypothesis.at(subset), against_last(models), g.T)
     return expansions(rows, subset, quadratic_forms(part.products - part.diagonal[:, :, None] * g.T, g, pairs))
 
 

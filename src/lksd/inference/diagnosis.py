@@ -76,7 +76,7 @@ def row_slopes(test: Contrasts) -> tuple[np.ndarray, np.ndarray]:
     if test.sums.sensitivity is not None:
         return np.arange(n), test.sums.sensitivity.scores / (n - 1)
     columns = np.random.default_rng(0).permutation(n)[:COLUMNS]
-    slopes = score_slopes(hypothesis.operator, hypothesis.kernel, hypothesis.x[columns], hypothesis.scores[:, columns], ROWS)
+    slopes = score_slopes(hypothesis.operator, hypothesis.kernel, *hypothesis.at(columns), ROWS)
     return columns[:ROWS], slopes / (len(columns) - 1)
 
 

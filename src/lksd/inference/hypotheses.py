@@ -18,18 +18,22 @@ from ..stein import Langevin, SteinOperator
 
 
 class Hypothesis(NamedTuple):
-    """One kernel and one operator, with the observations and the (S, n, ...) scores in the form they take."""
+    """One kernel and one operator, with the observations and each model's scores in the form they take."""
 
     kernel: Kernel
     operator: SteinOperator
     x: np.ndarray
-    scores: np.ndarray
+    scores: tuple[np.ndarray, ...]
     notes: tuple[str, ...] = ()
     smoothing: str = ""  # what was done to data and models
 
     @property
     def operator_name(self) -> str:
         return f"{self.operator}{self.smoothing}"
+
+    def at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Some observations, and the (S, k, ...) scores at them."""
+        return self.x[rows], np.stack([score[rows] for score in self.scores])
 
 
 def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
@@ -53,8 +57,8 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
                     part(score, name, position, len(wanted)) if several else score
                     for score, name in zip(scores, names, strict=True)
                 ]
-                stacked = np.stack([built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True)])
-                prepared[key] = observations, stacked
+                checked = tuple(built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True))
+                prepared[key] = observations, checked
             found.append(Hypothesis(one, built, *prepared[key], check_fit(one, built, prepared[key][0])))
     return found
 

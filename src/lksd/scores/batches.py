@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._compile import compiled
-from .._device import on_device
+from .._device import device_memory, on_device
 from .._float64 import float64
 from .._progress import track
 from ..engines import Engine
@@ -26,7 +26,8 @@ from .diagnostics import worst_rhat_and_ess
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with it: the smallest stays in the
 # processor's cache and is the fastest, but a Gibbs step on so few discrete observations is too little work for a program.
-BATCH, DISCRETE_BATCH, LARGEST_BATCH = 16, 64, 4_096  # the last is for accelerators
+BATCH, DISCRETE_BATCH = 16, 64
+LARGEST_BATCH, ROOM = 4_096, 2**21  # on accelerators, whose memory must hold so many bytes for each observation
 LARGEST_PART = 256  # observations of several small batches that are sent, and kept in a checkpoint, together
 PARTS = 16  # for each worker at least, so that all end at about the same time
 
@@ -140,8 +141,9 @@ def batch_of(points: Point, setup: Setup) -> int:
     """Observations of a batch."""
     if setup.engine.backend == "cpu":
         return BATCH if points.values is None else DISCRETE_BATCH
-    share = -(-len(points.x) // setup.engine.workers)
-    return multiple(setup.batch_size or min(share, LARGEST_BATCH), BATCH)
+    share, memory = -(-len(points.x) // setup.engine.workers), device_memory()
+    fits = LARGEST_BATCH if memory is None else min(LARGEST_BATCH, memory // ROOM)
+    return multiple(setup.batch_size or min(share, fits), BATCH)
 
 
 def split(rows: np.ndarray, size: int, setup: Setup) -> list[np.ndarray]:

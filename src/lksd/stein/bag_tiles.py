@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .bags import Bags, block, meet, slopes, witness_values
-from .tiling import TileRow, Tiling, plus
+from .tiling import TileRows, Tiling, plus
 
 
 class Problem(NamedTuple):
@@ -24,21 +24,21 @@ class Problem(NamedTuple):
     whole: bool
 
 
-def ready(problem: Problem) -> Callable[[int], TileRow]:
-    """The function that gives the row of tiles with a number."""
+def ready(problem: Problem) -> Callable[[range], TileRows]:
+    """The function that adds up the rows of tiles with some numbers."""
     tiling, contrasts, weights = problem.tiling, problem.contrasts, problem.weights
     (count, models), n = contrasts.shape, tiling.n
     parts = [problem.bags.part(*tiling.edges(j)) for j in range(tiling.blocks)]
 
-    def row(i: int) -> TileRow:
-        own = slice(*tiling.edges(i))
-        length = own.stop - own.start
-        sums, squares = np.zeros((models + count, n)), np.zeros((count, count))
-        products, matrix = np.zeros((count, *weights.shape)), np.zeros((count, length, n if problem.whole else 0))
-        diagonal = np.zeros((models, length))
+    def add_rows(numbers: range) -> TileRows:
+        sums, squares, products = np.zeros((models, n)), np.zeros((count, count)), np.zeros((count, *weights.shape))
+        first, stop = tiling.edges(numbers[0])[0], tiling.edges(numbers[-1])[1]
+        diagonal, matrix = np.zeros((models, stop - first)), np.zeros((count, stop - first, n if problem.whole else 0))
         found: dict[int, tuple] = {}
-        for j in tiling.columns(i):
-            other, meeting = slice(*tiling.edges(j)), meet(problem.table, parts[i], parts[j])
+        for i, j in tiling.pairs(numbers):
+            own, other = slice(*tiling.edges(i)), slice(*tiling.edges(j))
+            within = slice(own.start - first, own.stop - first)
+            meeting = meet(problem.table, parts[i], parts[j])
             values = witness_values(meeting)
             blocks = block(meeting, values)
             if problem.sensitive:
@@ -49,18 +49,18 @@ def ready(problem: Problem) -> Callable[[int], TileRow]:
                 for k, one in new.items():
                     found[k] = plus(found.get(k), one)
             if i == j:
-                diagonal = np.einsum("sii->si", blocks).copy()
-                blocks[:, np.arange(length), np.arange(length)] = 0.0
+                diagonal[:, within] = np.einsum("sii->si", blocks)
+                np.einsum("sii->si", blocks)[:] = 0.0
             h = np.tensordot(contrasts, blocks, 1)
             if problem.whole:
-                matrix[:, :, other] = h
-            with_contrasts, flat = np.concatenate([blocks, h]), h.reshape(count, -1)
-            sums[:, own] += with_contrasts.sum(2)
+                matrix[:, within, other] = h
+            flat = h.reshape(count, -1)
+            sums[:, own] += blocks.sum(2)
             squares += (1 + (i != j)) * (flat @ flat.T)
             products[:, own] += h @ weights[other]
             if i != j:
-                sums[:, other] += with_contrasts.sum(1)
+                sums[:, other] += blocks.sum(1)
                 products[:, other] += np.swapaxes(h, 1, 2) @ weights[own]
-        return TileRow(sums, squares, products, diagonal, matrix, found)
+        return TileRows(sums, squares, products, diagonal, matrix, found)
 
-    return row
+    return add_rows

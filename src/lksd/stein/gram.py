@@ -17,7 +17,7 @@ from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .slopes import sensitivity
-from .tiling import TileRow, plus, tiling_of
+from .tiling import TileRows, plus, tiling_of
 
 
 class GramSums(NamedTuple):
@@ -55,7 +55,7 @@ def gram_sums(
     ----------
     x : (n, D) array
         Checked observations (``operator.observations``).
-    scores : (S, n, ...) array
+    scores : (S, n, ...) array, or S arrays
     contrast : (S,) or (C, S) array
         The coefficients c of H, for example (1, -1) for a comparison; or a row for each of several.
     weights : (n, B) array, optional
@@ -74,26 +74,27 @@ def gram_sums(
     n, contrasts = len(x), np.atleast_2d(np.asarray(contrast, dtype=np.float64))
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
     order = None if pairs is None else np.random.default_rng([seed, n]).permutation(n)
-    x, scores = (x, np.asarray(scores)) if order is None else (x[order], np.asarray(scores)[:, order])
+    x, scores = (x, list(scores)) if order is None else (x[order], [score[order] for score in scores])
     sensitive, engine = sensitive and isinstance(operator, DiscreteOperator), engine or Local()
     on_processors = engine.backend == "cpu"
     if bags.fits(operator, kernel) and on_processors:
-        every, tokens = bags.prepare(operator, x, scores)  # type: ignore[arg-type]
+        every, tokens = bags.prepare(operator, x, np.stack(scores))  # type: ignore[arg-type]
         tiling = tiling_of(n, tile or bags.tile_size(every), pairs)
         table = bags.kernel_table(kernel, every)  # type: ignore[arg-type]
         total = added(engine, bag_tiles.ready, bag_tiles.Problem(every, table, contrasts, weights, tiling, sensitive, whole))
-        slopes = bags.sensitivity(operator, x, scores, total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
+        slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
     else:
-        tiling = tiling_of(n, tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores)), pairs)
+        largest = tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores))
+        tiling = tiling_of(n, largest, pairs, 1 if on_processors else tiles.ACCELERATOR_ROWS)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
-        total = added(engine, tiles.ready, problem, 1 if on_processors else None)
-        slopes = sensitivity(operator, kernel, x, scores) if sensitive else None  # type: ignore[arg-type]
+        total = added(engine, tiles.ready, problem, 1)
+        slopes = sensitivity(operator, kernel, x, np.stack(scores)) if sensitive else None  # type: ignore[arg-type]
     check_finite_sums(kernel, np.concatenate([total.rows, total.diagonal]))
     diagonal = contrasts @ total.diagonal
     sums = GramSums(
-        model_rows=total.rows[: len(scores)],
+        model_rows=total.rows,
         model_diagonal=total.diagonal,
-        rows=total.rows[len(scores) :],
+        rows=contrasts @ total.rows,
         squares=total.squares,
         diagonal=diagonal,
         products=total.products + diagonal[:, :, None] * weights,
@@ -107,21 +108,21 @@ def gram_sums(
     return sums if np.ndim(contrast) == 2 else alone(sums)
 
 
-def added(engine: Engine, setup: Callable[[Any], Callable[[int], TileRow]], problem: Any, at_once: int | None = None) -> TileRow:
+def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None) -> TileRows:
     """All rows of tiles together, in their order whoever computed them, so that the digits are always the same."""
     tiling, diagonals, matrices, sums = problem.tiling, [], [], None
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
-        for i, part in enumerate(engine.map(setup, problem, range(tiling.blocks), at_once)):
+        for numbers, part in zip(tiling.parts, engine.map(setup, problem, tiling.parts, at_once), strict=True):
             sums = plus(sums, (part.rows, part.squares, part.products))
             diagonals.append(part.diagonal)
             matrices.append(part.matrix)
             for j, found in part.slopes.items():
                 slopes[j] = plus(slopes.get(j), found)
-            advance(tiling.width(i))
+            advance(sum(map(tiling.width, numbers)))
     assert sums is not None
     n = tiling.n
-    return TileRow(
+    return TileRows(
         rows=sums[0][:, :n],
         squares=sums[1],
         products=sums[2][:, :n],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,14 +18,15 @@ from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .langevin import UNROLLED_MODELS
-from .tiling import TileRow, Tiling
+from .tiling import TileRows, Tiling
 
 TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
 ELEMENTWISE_TILE = 128
 MANY_MODELS_TILE = 64  # with the tiles of all models at once
 BUDGET = 2**26  # bytes for the tables of one tile on a processor
 SHARE = 32  # of an accelerator's memory, as a divisor: the same there
-ACCELERATOR_TILE = 4_608  # larger ones are a little faster, and two rows of tiles at a time hold 16 of them
+ACCELERATOR_TILE = 5_120  # larger ones are hardly faster, and two rows of tiles at a time hold 14 of them
+ACCELERATOR_ROWS = 8  # of tiles, before the host is told of them
 ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 
 
@@ -36,43 +37,57 @@ class Problem(NamedTuple):
     kernel: Kernel
     contrasts: Float[np.ndarray, "C S"]
     x: np.ndarray
-    scores: np.ndarray
+    scores: list[np.ndarray]  # of each model
     weights: Float[np.ndarray, "n B"]
     tiling: Tiling
     whole: bool
 
 
 @float64
-def ready(problem: Problem) -> Callable[[int], TileRow]:
-    """The function that gives the row of tiles with a number, once everything they share is on the device."""
+def ready(problem: Problem) -> Callable[[range], TileRows]:
+    """The function that adds up the rows of tiles with some numbers, once everything they share is on the device."""
     n, rows, blocks = problem.tiling.n, problem.tiling.rows, problem.tiling.blocks
-
-    def padded(array, axis: int):
-        # The last row repeated, so that padding never lies far from the data.
-        width = [(0, 0)] * array.ndim
-        width[axis] = (0, blocks * rows - n)
-        pad = np.pad if on_processor() else jnp.pad
-        return jnp.asarray(pad(array, width, mode="edge"))
-
-    data = (padded(problem.x, 0), padded(problem.scores, 1), padded(problem.weights, 0))
+    given, length = (problem.x, problem.scores, problem.weights), blocks * rows
+    # On a processor a copy costs less than its compilation for every n.
+    data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
     arrays, static = eqx.partition(on_device((problem.operator, problem.kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
+    (count, models), columns = problem.contrasts.shape, problem.weights.shape[1]
 
     @float64
-    def row(i: int) -> TileRow:
+    def add_rows(numbers: range) -> TileRows:
+        sums = on_device((np.zeros((models, length)), np.zeros((count, count)), np.zeros((count, length, columns))))
+        found = []
         with named_errors(problem.kernel, problem.x.shape[1]):
-            found = _add_tiles(fixed, np.array([i, problem.tiling.width(i)], np.int32), static, rows, problem.whole)
-        return jax.tree.map(np.asarray, found)
+            for i in numbers:
+                position = np.array([i, problem.tiling.width(i)], np.int32)
+                sums, *rest = _add_tiles(fixed, position, sums, static, rows, problem.whole)
+                found.append(rest)
+        (row_sums, squares, products), found = jax.device_get((sums, found))
+        diagonal, matrix = (np.concatenate(part, 1) for part in zip(*found, strict=True))
+        return TileRows(row_sums, squares, products, diagonal, matrix, slopes={})
 
-    return row
+    return add_rows
 
 
-@partial(jax.jit, static_argnames=("static", "rows", "whole"))
-def _add_tiles(fixed, position, static, rows: int, whole: bool) -> TileRow:
+def padded(x, scores, weights, length: int, library: Any = jnp):
+    """All of one length, with the scores in one array. The last row is repeated, so that padding never lies far from the data."""
+
+    def longer(array):
+        return library.concatenate([array, library.repeat(array[-1:], length - len(array), 0)])
+
+    return longer(x), library.stack([longer(score) for score in scores]), longer(weights)
+
+
+_padded = jax.jit(padded, static_argnames="length")
+
+
+@partial(jax.jit, static_argnames=("static", "rows", "whole"), donate_argnames="sums")
+def _add_tiles(fixed, position, sums, static, rows: int, whole: bool):
+    """The sums with those of a row of tiles, its diagonal, and its part of the matrix."""
     arrays, contrasts, (x, scores, weights), n = fixed
     operator, kernel = eqx.combine(arrays, static)
     (i, width), (count, models), length = position, contrasts.shape, len(x)
-
     numbers = jnp.arange(rows, dtype=jnp.int32)
 
     def at(array, index, axis=0):
@@ -83,7 +98,8 @@ def _add_tiles(fixed, position, static, rows: int, whole: bool) -> TileRow:
 
     x_i, scores_i, weights_i, row = at(x, i), at(scores, i, 1), at(weights, i), i * rows + numbers
 
-    def add_tile(k, sums: TileRow) -> TileRow:
+    def add_tile(k, carried):
+        (row_sums, squares, products), matrix = carried
         j = (i + k) % (length // rows)
         column = j * rows + numbers
         counted = (row[:, None] != column) & (row < n)[:, None] & (column < n)
@@ -94,31 +110,18 @@ def _add_tiles(fixed, position, static, rows: int, whole: bool) -> TileRow:
             blocks = jnp.where(counted, blocks, 0.0)
         h = weighted_sums(contrasts, blocks)
         mirrored = jnp.where(k == 0, 0.0, 1.0)
-        rows_i, rows_j, squares = reductions(blocks, h)
-        products, matrix = sums.products, sums.matrix
+        rows_i, rows_j, more = reductions(blocks, h)
+        row_sums = add(add(row_sums, i, rows_i), j, mirrored * rows_j)
         if weights.shape[1]:
             products = add(products, i, jnp.asarray(h) @ at(weights, j))
             products = add(products, j, mirrored * (jnp.swapaxes(jnp.asarray(h), 1, 2) @ weights_i))
         if whole:
             matrix = add(matrix, j, jnp.asarray(h), 2)
-        return TileRow(
-            rows=add(add(sums.rows, i, rows_i), j, mirrored * rows_j),
-            squares=sums.squares + (1 + mirrored) * squares,
-            products=products,
-            diagonal=sums.diagonal,
-            matrix=matrix,
-            slopes={},
-        )
+        return (row_sums, squares + (1 + mirrored) * more, products), matrix
 
-    start = TileRow(
-        rows=jnp.zeros((models + count, length)),
-        squares=jnp.zeros((count, count)),
-        products=jnp.zeros((count, length, weights.shape[1])),
-        diagonal=_paired(operator, kernel, x_i, scores_i, x_i, scores_i),
-        matrix=jnp.zeros((count, rows, length if whole else 0)),
-        slopes={},
-    )
-    return jax.lax.fori_loop(0, width, add_tile, start)
+    start = sums, jnp.zeros((count, rows, length if whole else 0))
+    sums, matrix = jax.lax.fori_loop(0, width, add_tile, start)
+    return sums, _paired(operator, kernel, x_i, scores_i, x_i, scores_i), matrix
 
 
 def weighted_sums(contrasts, blocks):
@@ -129,26 +132,25 @@ def weighted_sums(contrasts, blocks):
 
 
 def reductions(blocks, h):
-    """The row sums, the column sums, and the inner products of the contrasts' tiles."""
+    """The models' row sums and column sums, and the inner products of the contrasts' tiles."""
     if not isinstance(blocks, list):
         flat = h.reshape(len(h), -1)
-        return *(jnp.concatenate([blocks.sum(axis), h.sum(axis)]) for axis in (2, 1)), flat @ flat.T
-    squares = [jnp.sum(one * other, 1) for one in h for other in h]
-    if on_processor() or len(h) > 1:
-        rows, columns = ([block.sum(axis) for block in (*blocks, *h)] for axis in (1, 0))
-    else:  # each in one pass, which an accelerator's compiler does not find by itself
-        *rows, own = together([*blocks, *h, h[0] ** 2], 1)
-        columns, squares = list(together([*blocks, *h], 0)), [own]
-    return jnp.stack(rows), jnp.stack(columns), jnp.stack([one.sum() for one in squares]).reshape(len(h), len(h))
+        return blocks.sum(2), blocks.sum(1), flat @ flat.T
+    products = [one * other for one in h for other in h]
+    sums = added_up([*blocks, *products], 1)
+    rows, squares = sums[: len(blocks)], [one.sum() for one in sums[len(blocks) :]]
+    return jnp.stack(rows), jnp.stack(added_up(blocks, 0)), jnp.stack(squares).reshape(len(h), len(h))
 
 
-def together(blocks: list, axis: int) -> tuple:
-    """The sums of several blocks along an axis, in one pass over what they are made of."""
+def added_up(blocks: list, axis: int) -> list:
+    """The sums of several blocks along an axis; on an accelerator in one pass, which its compiler does not find by itself."""
+    if on_processor():
+        return [block.sum(axis) for block in blocks]
 
     def add(totals, more):
         return tuple(total + one for total, one in zip(totals, more, strict=True))
 
-    return jax.lax.reduce(tuple(blocks), (jnp.zeros(()),) * len(blocks), add, (axis,))
+    return list(jax.lax.reduce(tuple(blocks), (jnp.zeros(()),) * len(blocks), add, (axis,)))
 
 
 @float64

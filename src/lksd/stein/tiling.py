@@ -19,6 +19,7 @@ class Tiling(NamedTuple):
     n: int
     rows: int  # of a block; the last may have fewer
     reach: int | None = None  # how many blocks each meets after itself; None for all
+    together: int = 1  # rows of tiles in one part of the work
 
     @property
     def blocks(self) -> int:
@@ -28,12 +29,18 @@ class Tiling(NamedTuple):
     def tiles(self) -> int:
         return sum(self.width(i) for i in range(self.blocks))
 
+    @property
+    def parts(self) -> list[range]:
+        """The numbers of the rows of tiles in each part of the work."""
+        return [range(i, min(i + self.together, self.blocks)) for i in range(0, self.blocks, self.together)]
+
     def width(self, i: int) -> int:
         """How many tiles stand in row i, the one on the diagonal first."""
         return self.blocks - i if self.reach is None else self.reach + 1
 
-    def columns(self, i: int) -> list[int]:
-        return [(i + k) % self.blocks for k in range(self.width(i))]
+    def pairs(self, numbers: range) -> list[tuple[int, int]]:
+        """The row and the column of each tile in some rows of tiles."""
+        return [(i, (i + k) % self.blocks) for i in numbers for k in range(self.width(i))]
 
     def edges(self, i: int) -> tuple[int, int]:
         return i * self.rows, min((i + 1) * self.rows, self.n)
@@ -48,14 +55,14 @@ class Tiling(NamedTuple):
         return np.repeat(met, sizes)
 
 
-class TileRow(NamedTuple):
-    """What a row of tiles adds: each of those after the diagonal stands for its transpose too."""
+class TileRows(NamedTuple):
+    """What some rows of tiles add: each tile after the diagonal stands for its transpose too."""
 
-    rows: Any  # (S + C, n): row sums without the diagonal of the models' matrices, then of the contrasts'
-    squares: Any  # (C, C)
-    products: Any  # (C, n, B), without the diagonal
-    diagonal: Any  # (S, rows), of the models
-    matrix: Any  # (C, rows, n), or without columns where it is not wanted
+    rows: Any  # (S, n): row sums without the diagonal, of the models
+    squares: Any  # (C, C), of the contrasts
+    products: Any  # (C, n, B), of the contrasts, without the diagonal
+    diagonal: Any  # (S, observations in them), of the models
+    matrix: Any  # (C, observations in them, n), of the contrasts, or without columns where it is not wanted
     slopes: Any  # by the number of the block, where asked for
 
 
@@ -64,13 +71,13 @@ def plus(total: tuple | None, more: tuple) -> tuple:
     return more if total is None else tuple(a + b for a, b in zip(total, more, strict=True))
 
 
-def tiling_of(n: int, largest: int, pairs: int | None = None) -> Tiling:
+def tiling_of(n: int, largest: int, pairs: int | None = None, together: int = 1) -> Tiling:
     """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs."""
     if pairs is not None and pairs < n * (n - 1) // 2:
         partners = 2 * pairs / n
         reach = max(0, int(np.ceil(((partners + 1) / largest - 1) / 2)))
         blocks = max(1, int(n // np.ceil((partners + 1) / (2 * reach + 1))))
         if 2 * reach + 1 < blocks:
-            return Tiling(n, -(-n // blocks), reach)
+            return Tiling(n, -(-n // blocks), reach, together)
     blocks = -(-n // largest)
-    return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest), None)
+    return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest), None, together)
