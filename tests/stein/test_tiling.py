@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from oracles import pairs_met
 
+from lksd.engines import Local
 from lksd.kernels import IMQ, BagOfWords
-from lksd.stein import Difference, Langevin, gram, gram_sums, stein_kernel
+from lksd.stein import Difference, Langevin, gram_sums, stein_kernel, tiles
+from lksd.stein.gram import added
 from lksd.stein.tiling import tiling_of
 
 
@@ -46,10 +48,8 @@ def documents(rng):
     )
 
 
-@pytest.mark.parametrize("together", [1, 3])
 @pytest.mark.parametrize("problem", [continuous, documents])
-def test_sums_over_some_pairs_equal_dense_ones(problem, together, monkeypatch):
-    monkeypatch.setattr(gram, "tiling_of", lambda *given: tiling_of(*given)._replace(together=together))
+def test_sums_over_some_pairs_equal_dense_ones(problem):
     operator, kernel, x, scores = problem(np.random.default_rng(0))
     n, pairs, tile, seed = 60, 500, 8, 3
     sums = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, pairs=pairs, seed=seed, sensitive=True)
@@ -66,3 +66,30 @@ def test_sums_over_some_pairs_equal_dense_ones(problem, together, monkeypatch):
     np.testing.assert_array_equal(sums.partners, count.sum(1))
     if sums.sensitivity is not None:  # what the positions add makes the row sums
         np.testing.assert_allclose(sums.sensitivity.positions.sum(2), sums.model_rows, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("pairs", [None, 500])
+@pytest.mark.parametrize("together", [1, 4, 1000])
+def test_parts_of_any_number_of_tiles_give_the_same_sums(together, pairs):
+    operator, kernel, x, scores = continuous(np.random.default_rng(0))
+    by_rows = tiling_of(60, 8, pairs)
+    tiling = tiling_of(60, 8, pairs, together)
+    assert [tile for part in tiling.parts for tile in part] == [tile for part in by_rows.parts for tile in part]
+    assert len({len(part) for part in tiling.parts[:-1]}) <= 1
+
+    def sums(tiling):
+        problem = tiles.Problem(operator, kernel, np.array([[1.0, -1.0]]), x, list(scores), np.ones((60, 1)), tiling, False)
+        return added(Local(), tiles.ready, problem)
+
+    for one, other in zip(sums(tiling)[:4], sums(by_rows)[:4], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_a_tile_that_is_nowhere_adds_nothing():
+    operator, kernel, x, scores = continuous(np.random.default_rng(0))
+    tiling = tiling_of(60, 8, None, 100)
+    problem = tiles.Problem(operator, kernel, np.array([[1.0, -1.0]]), x, list(scores), np.ones((60, 1)), tiling, False)
+    add = tiles.ready(problem)
+    nowhere = (tiles.NOWHERE, tiles.NOWHERE)
+    for one, other in zip(add([(0, 0), (0, 3)])[:3], add([(0, 0), nowhere, (0, 3), nowhere])[:3], strict=True):
+        np.testing.assert_array_equal(one, other)

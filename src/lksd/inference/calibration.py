@@ -203,7 +203,7 @@ def expansions(rows: Float[np.ndarray, "A n"], subset: Int[np.ndarray, " m"], qu
     skewed = np.sum(part**2, 1) * part.sum(1) - np.sum(part**3, 1)  # sum_{i != j} g_i^2 g_j
     with np.errstate(divide="ignore", invalid="ignore"):  # a difference of identical models, which is not judged
         curvature = (quadratic - u * pairs - 2 * skewed) / (m * (m - 1)) / s**3
-        skewness = np.mean(g**3, 1) / s**3
+        skewness = np.mean(g * g * g, 1) / s**3
     root = 6 * np.sqrt(n)
     return Edgeworth(a=(2 * skewness + 3 * curvature) / root, c=(skewness + 3 * curvature) / root)
 

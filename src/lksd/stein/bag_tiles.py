@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .bags import Bags, block, meet, slopes, witness_values
-from .tiling import TileRows, Tiling, plus
+from .tiling import Tiles, TileSums, Tiling, plus
 
 
 class Problem(NamedTuple):
@@ -24,21 +24,21 @@ class Problem(NamedTuple):
     whole: bool
 
 
-def ready(problem: Problem) -> Callable[[range], TileRows]:
-    """The function that adds up the rows of tiles with some numbers."""
+def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
+    """The function that adds up a row of tiles."""
     tiling, contrasts, weights = problem.tiling, problem.contrasts, problem.weights
     (count, models), n = contrasts.shape, tiling.n
     parts = [problem.bags.part(*tiling.edges(j)) for j in range(tiling.blocks)]
 
-    def add_rows(numbers: range) -> TileRows:
-        sums, squares, products = np.zeros((models, n)), np.zeros((count, count)), np.zeros((count, *weights.shape))
-        first, stop = tiling.edges(numbers[0])[0], tiling.edges(numbers[-1])[1]
-        diagonal, matrix = np.zeros((models, stop - first)), np.zeros((count, stop - first, n if problem.whole else 0))
+    def add_row(tiles: Tiles) -> TileSums:
+        own = slice(*tiling.edges(tiles[0][0]))
+        length = own.stop - own.start
+        sums, squares = np.zeros((models, n)), np.zeros((count, count))
+        products, matrix = np.zeros((count, *weights.shape)), np.zeros((count, length, n if problem.whole else 0))
+        diagonal = np.zeros((models, length))
         found: dict[int, tuple] = {}
-        for i, j in tiling.pairs(numbers):
-            own, other = slice(*tiling.edges(i)), slice(*tiling.edges(j))
-            within = slice(own.start - first, own.stop - first)
-            meeting = meet(problem.table, parts[i], parts[j])
+        for i, j in tiles:
+            other, meeting = slice(*tiling.edges(j)), meet(problem.table, parts[i], parts[j])
             values = witness_values(meeting)
             blocks = block(meeting, values)
             if problem.sensitive:
@@ -49,11 +49,11 @@ def ready(problem: Problem) -> Callable[[range], TileRows]:
                 for k, one in new.items():
                     found[k] = plus(found.get(k), one)
             if i == j:
-                diagonal[:, within] = np.einsum("sii->si", blocks)
-                np.einsum("sii->si", blocks)[:] = 0.0
+                diagonal = np.einsum("sii->si", blocks).copy()
+                blocks[:, np.arange(length), np.arange(length)] = 0.0
             h = np.tensordot(contrasts, blocks, 1)
             if problem.whole:
-                matrix[:, within, other] = h
+                matrix[:, :, other] = h
             flat = h.reshape(count, -1)
             sums[:, own] += blocks.sum(2)
             squares += (1 + (i != j)) * (flat @ flat.T)
@@ -61,6 +61,6 @@ def ready(problem: Problem) -> Callable[[range], TileRows]:
             if i != j:
                 sums[:, other] += blocks.sum(1)
                 products[:, other] += np.swapaxes(h, 1, 2) @ weights[own]
-        return TileRows(sums, squares, products, diagonal, matrix, found)
+        return TileSums(sums, squares, products, diagonal, matrix, found)
 
-    return add_rows
+    return add_row

@@ -17,7 +17,7 @@ from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .slopes import sensitivity
-from .tiling import TileRows, plus, tiling_of
+from .tiling import TileSums, plus, tiling_of
 
 
 class GramSums(NamedTuple):
@@ -85,7 +85,7 @@ def gram_sums(
         slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
     else:
         largest = tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores))
-        tiling = tiling_of(n, largest, pairs, 1 if on_processors else tiles.ACCELERATOR_ROWS)
+        tiling = tiling_of(n, largest, pairs, None if on_processors or whole else tiles.ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
         total = added(engine, tiles.ready, problem, 1)
         slopes = sensitivity(operator, kernel, x, np.stack(scores)) if sensitive else None  # type: ignore[arg-type]
@@ -108,21 +108,21 @@ def gram_sums(
     return sums if np.ndim(contrast) == 2 else alone(sums)
 
 
-def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None) -> TileRows:
-    """All rows of tiles together, in their order whoever computed them, so that the digits are always the same."""
+def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None) -> TileSums:
+    """All tiles together, in their order whoever computed them, so that the digits are always the same."""
     tiling, diagonals, matrices, sums = problem.tiling, [], [], None
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
-        for numbers, part in zip(tiling.parts, engine.map(setup, problem, tiling.parts, at_once), strict=True):
-            sums = plus(sums, (part.rows, part.squares, part.products))
-            diagonals.append(part.diagonal)
-            matrices.append(part.matrix)
-            for j, found in part.slopes.items():
-                slopes[j] = plus(slopes.get(j), found)
-            advance(sum(map(tiling.width, numbers)))
+        for part, found in zip(tiling.parts, engine.map(setup, problem, tiling.parts, at_once), strict=True):
+            sums = plus(sums, (found.rows, found.squares, found.products))
+            diagonals.append(found.diagonal)
+            matrices.append(found.matrix)
+            for j, more in found.slopes.items():
+                slopes[j] = plus(slopes.get(j), more)
+            advance(len(part))
     assert sums is not None
     n = tiling.n
-    return TileRows(
+    return TileSums(
         rows=sums[0][:, :n],
         squares=sums[1],
         products=sums[2][:, :n],

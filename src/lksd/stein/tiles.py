@@ -1,4 +1,4 @@
-"""Rows of tiles of the Gram matrices, for any operator and kernel: each a loop on the device over the tiles in it."""
+"""Tiles of the Gram matrices, for any operator and kernel, added up in a loop on the device."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .langevin import UNROLLED_MODELS
-from .tiling import TileRows, Tiling
+from .tiling import Tiles, TileSums, Tiling
 
 TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
 ELEMENTWISE_TILE = 128
 MANY_MODELS_TILE = 64  # with the tiles of all models at once
 BUDGET = 2**26  # bytes for the tables of one tile on a processor
 SHARE = 32  # of an accelerator's memory, as a divisor: the same there
-ACCELERATOR_TILE = 5_120  # larger ones are hardly faster, and two rows of tiles at a time hold 14 of them
-ACCELERATOR_ROWS = 8  # of tiles, before the host is told of them
+ACCELERATOR_TILE = 6_144  # larger ones are hardly faster, and seven of them are held at a time
+ACCELERATOR_TILES = 256  # in one part of the work
 ACCELERATOR_PAIRS = 2**14  # matched rows at a time
+NOWHERE = -1  # the row and the column of a tile that adds nothing
 
 
 class Problem(NamedTuple):
-    """What all rows of tiles share."""
+    """What all tiles share."""
 
     operator: SteinOperator
     kernel: Kernel
@@ -44,30 +45,29 @@ class Problem(NamedTuple):
 
 
 @float64
-def ready(problem: Problem) -> Callable[[range], TileRows]:
-    """The function that adds up the rows of tiles with some numbers, once everything they share is on the device."""
+def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
+    """The function that adds up some tiles, once everything they share is on the device."""
     n, rows, blocks = problem.tiling.n, problem.tiling.rows, problem.tiling.blocks
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
     data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
     arrays, static = eqx.partition(on_device((problem.operator, problem.kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
-    (count, models), columns = problem.contrasts.shape, problem.weights.shape[1]
+    most = problem.tiling.together or blocks
 
     @float64
-    def add_rows(numbers: range) -> TileRows:
-        sums = on_device((np.zeros((models, length)), np.zeros((count, count)), np.zeros((count, length, columns))))
-        found = []
+    def add_tiles(tiles: Tiles) -> TileSums:
+        where = np.full((most, 2), NOWHERE, np.int32)
+        where[: len(tiles)] = tiles
         with named_errors(problem.kernel, problem.x.shape[1]):
-            for i in numbers:
-                position = np.array([i, problem.tiling.width(i)], np.int32)
-                sums, *rest = _add_tiles(fixed, position, sums, static, rows, problem.whole)
-                found.append(rest)
-        (row_sums, squares, products), found = jax.device_get((sums, found))
-        diagonal, matrix = (np.concatenate(part, 1) for part in zip(*found, strict=True))
-        return TileRows(row_sums, squares, products, diagonal, matrix, slopes={})
+            found = _add_tiles(fixed, where, np.int32(len(tiles)), static, rows, problem.whole)
+        starts = [i for i, j in tiles if i == j]
+        own = [_diagonal(fixed, np.int32(i), static, rows) for i in starts]
+        sums, squares, products, matrix, own = jax.device_get((*found, own))
+        diagonal = np.concatenate([np.zeros((len(problem.scores), 0)), *own], 1)
+        return TileSums(sums, squares, products, diagonal, matrix, slopes={})
 
-    return add_rows
+    return add_tiles
 
 
 def padded(x, scores, weights, length: int, library: Any = jnp):
@@ -82,12 +82,11 @@ def padded(x, scores, weights, length: int, library: Any = jnp):
 _padded = jax.jit(padded, static_argnames="length")
 
 
-@partial(jax.jit, static_argnames=("static", "rows", "whole"), donate_argnames="sums")
-def _add_tiles(fixed, position, sums, static, rows: int, whole: bool):
-    """The sums with those of a row of tiles, its diagonal, and its part of the matrix."""
+@partial(jax.jit, static_argnames=("static", "rows", "whole"))
+def _add_tiles(fixed, where, number, static, rows: int, whole: bool):
     arrays, contrasts, (x, scores, weights), n = fixed
     operator, kernel = eqx.combine(arrays, static)
-    (i, width), (count, models), length = position, contrasts.shape, len(x)
+    (count, models), length, columns = contrasts.shape, len(x), weights.shape[1]
     numbers = jnp.arange(rows, dtype=jnp.int32)
 
     def at(array, index, axis=0):
@@ -96,32 +95,44 @@ def _add_tiles(fixed, position, sums, static, rows: int, whole: bool):
     def add(array, index, values, axis=1):
         return jax.lax.dynamic_update_slice_in_dim(array, at(array, index, axis) + values, index * rows, axis)
 
-    x_i, scores_i, weights_i, row = at(x, i), at(scores, i, 1), at(weights, i), i * rows + numbers
-
     def add_tile(k, carried):
-        (row_sums, squares, products), matrix = carried
-        j = (i + k) % (length // rows)
-        column = j * rows + numbers
-        counted = (row[:, None] != column) & (row < n)[:, None] & (column < n)
-        blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
+        sums, squares, products, matrix = carried
+        i, j = where[k]
+        row, column = i * rows + numbers, j * rows + numbers
+        counted = (row[:, None] != column) & ((row >= 0) & (row < n))[:, None] & (column < n)
+        blocks = operator.block(kernel, at(x, i), at(scores, i, 1), at(x, j), at(scores, j, 1))
         if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
             blocks = [jnp.where(counted, block, 0.0) for block in blocks]
         else:
             blocks = jnp.where(counted, blocks, 0.0)
         h = weighted_sums(contrasts, blocks)
-        mirrored = jnp.where(k == 0, 0.0, 1.0)
+        mirrored = jnp.where(i == j, 0.0, 1.0)
         rows_i, rows_j, more = reductions(blocks, h)
-        row_sums = add(add(row_sums, i, rows_i), j, mirrored * rows_j)
-        if weights.shape[1]:
+        sums = add(add(sums, i, rows_i), j, mirrored * rows_j)
+        if columns:
             products = add(products, i, jnp.asarray(h) @ at(weights, j))
-            products = add(products, j, mirrored * (jnp.swapaxes(jnp.asarray(h), 1, 2) @ weights_i))
+            products = add(products, j, mirrored * (jnp.swapaxes(jnp.asarray(h), 1, 2) @ at(weights, i)))
         if whole:
             matrix = add(matrix, j, jnp.asarray(h), 2)
-        return (row_sums, squares + (1 + mirrored) * more, products), matrix
+        return sums, squares + (1 + mirrored) * more, products, matrix
 
-    start = sums, jnp.zeros((count, rows, length if whole else 0))
-    sums, matrix = jax.lax.fori_loop(0, width, add_tile, start)
-    return sums, _paired(operator, kernel, x_i, scores_i, x_i, scores_i), matrix
+    start = (
+        jnp.zeros((models, length)),
+        jnp.zeros((count, count)),
+        jnp.zeros((count, length, columns)),
+        jnp.zeros((count, rows, length if whole else 0)),
+    )
+    # An accelerator need not ask its host for a fixed number of steps; on a processor those that add nothing cost as much as any.
+    return jax.lax.fori_loop(0, number if on_processor() else len(where), add_tile, start)
+
+
+@partial(jax.jit, static_argnames=("static", "rows"))
+def _diagonal(fixed, i, static, rows: int):
+    """h(x, x) of the models at the observations of a block."""
+    arrays, _, (x, scores, _), _ = fixed
+    x, scores = (jax.lax.dynamic_slice_in_dim(array, i * rows, rows, axis) for array, axis in ((x, 0), (scores, 1)))
+    operator, kernel = eqx.combine(arrays, static)
+    return _paired(operator, kernel, x, scores, x, scores)
 
 
 def weighted_sums(contrasts, blocks):

@@ -10,6 +10,9 @@ from jaxtyping import Int
 MULTIPLE = 16
 
 
+Tiles = list[tuple[int, int]]  # the row and the column of each
+
+
 class Tiling(NamedTuple):
     """Blocks of observations; each meets itself and blocks after it: all of them, or the next few, the first after the last.
 
@@ -19,7 +22,7 @@ class Tiling(NamedTuple):
     n: int
     rows: int  # of a block; the last may have fewer
     reach: int | None = None  # how many blocks each meets after itself; None for all
-    together: int = 1  # rows of tiles in one part of the work
+    together: int | None = None  # how many tiles are one part of the work; None for a row of them
 
     @property
     def blocks(self) -> int:
@@ -30,17 +33,17 @@ class Tiling(NamedTuple):
         return sum(self.width(i) for i in range(self.blocks))
 
     @property
-    def parts(self) -> list[range]:
-        """The numbers of the rows of tiles in each part of the work."""
-        return [range(i, min(i + self.together, self.blocks)) for i in range(0, self.blocks, self.together)]
+    def parts(self) -> list[Tiles]:
+        """The tiles in each part of the work."""
+        rows = [[(i, (i + k) % self.blocks) for k in range(self.width(i))] for i in range(self.blocks)]
+        if self.together is None:
+            return rows
+        every = [tile for row in rows for tile in row]
+        return [every[k : k + self.together] for k in range(0, len(every), self.together)]
 
     def width(self, i: int) -> int:
         """How many tiles stand in row i, the one on the diagonal first."""
         return self.blocks - i if self.reach is None else self.reach + 1
-
-    def pairs(self, numbers: range) -> list[tuple[int, int]]:
-        """The row and the column of each tile in some rows of tiles."""
-        return [(i, (i + k) % self.blocks) for i in numbers for k in range(self.width(i))]
 
     def edges(self, i: int) -> tuple[int, int]:
         return i * self.rows, min((i + 1) * self.rows, self.n)
@@ -55,14 +58,14 @@ class Tiling(NamedTuple):
         return np.repeat(met, sizes)
 
 
-class TileRows(NamedTuple):
-    """What some rows of tiles add: each tile after the diagonal stands for its transpose too."""
+class TileSums(NamedTuple):
+    """What some tiles add: each of those off the diagonal stands for its transpose too."""
 
     rows: Any  # (S, n): row sums without the diagonal, of the models
     squares: Any  # (C, C), of the contrasts
     products: Any  # (C, n, B), of the contrasts, without the diagonal
-    diagonal: Any  # (S, observations in them), of the models
-    matrix: Any  # (C, observations in them, n), of the contrasts, or without columns where it is not wanted
+    diagonal: Any  # (S, m), of the models, at the observations whose tile on the diagonal is among them
+    matrix: Any  # (C, m, n), of the contrasts, for a whole row of tiles; or without columns where it is not wanted
     slopes: Any  # by the number of the block, where asked for
 
 
@@ -71,13 +74,21 @@ def plus(total: tuple | None, more: tuple) -> tuple:
     return more if total is None else tuple(a + b for a, b in zip(total, more, strict=True))
 
 
-def tiling_of(n: int, largest: int, pairs: int | None = None, together: int = 1) -> Tiling:
-    """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs."""
+def tiling_of(n: int, largest: int, pairs: int | None = None, together: int | None = None) -> Tiling:
+    """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs.
+
+    About ``together`` tiles are one part of the work, or a row of them.
+    """
+    found = tiles_for(n, largest, pairs)
+    return found if together is None else found._replace(together=-(-found.tiles // -(-found.tiles // together)))
+
+
+def tiles_for(n: int, largest: int, pairs: int | None) -> Tiling:
     if pairs is not None and pairs < n * (n - 1) // 2:
         partners = 2 * pairs / n
         reach = max(0, int(np.ceil(((partners + 1) / largest - 1) / 2)))
         blocks = max(1, int(n // np.ceil((partners + 1) / (2 * reach + 1))))
         if 2 * reach + 1 < blocks:
-            return Tiling(n, -(-n // blocks), reach, together)
+            return Tiling(n, -(-n // blocks), reach)
     blocks = -(-n // largest)
-    return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest), None, together)
+    return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest))
