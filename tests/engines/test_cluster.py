@@ -32,9 +32,22 @@ PROBLEMS = {
 }
 
 
+@contextmanager
+def two_workers():
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
 def client():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as made:
+    with two_workers() as made:
+        yield made
+
+
+@pytest.fixture
+def doomed():
+    """A cluster for workers to be killed on, since Dask does not always start them again."""
+    with two_workers() as made:
         yield made
 
 
@@ -56,7 +69,6 @@ class Killing(Engine):
 
     def __init__(self, client, count):
         self.inner, self.count, self.killed = Dask(lambda: client), count, []
-        client.wait_for_workers(2)
 
     @property
     def workers(self):
@@ -93,19 +105,19 @@ def recorder(amounts):
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_killed_workers_cost_their_tasks_only(client, count):
+def test_killed_workers_cost_their_tasks_only(doomed, count):
     model, x = PROBLEMS["real"]
-    engine = Killing(client, count)
+    engine = Killing(doomed, count)
     found = lksd.estimate_scores(model, x, **OPTIONS, engine=engine)
     assert len(engine.killed) == count
-    assert not set(engine.killed) & set(client.run(os.getpid).values())
+    assert not set(engine.killed) & set(doomed.run(os.getpid).values())
     assert_same(found, lksd.estimate_scores(model, x, **OPTIONS))
 
 
 @pytest.mark.parametrize("pairs", [pytest.param(None, marks=pytest.mark.slow), 3_000])
-def test_tiles_have_the_same_digits_when_a_worker_is_killed(client, pairs):
+def test_tiles_have_the_same_digits_when_a_worker_is_killed(doomed, pairs):
     x = PROBLEMS["real"][1]
-    engine = Killing(client, 1)
+    engine = Killing(doomed, 1)
     arguments = (Langevin(), IMQ(), x, np.stack([-x, -x / 2]), [1.0, -1.0])
     here, there = (gram_sums(*arguments, tile=16, pairs=pairs, engine=place) for place in (None, engine))
     assert engine.killed
@@ -122,11 +134,11 @@ def test_tiles_of_documents_have_the_same_digits(client):
     np.testing.assert_array_equal(there.sensitivity.scores, here.sensitivity.scores)
 
 
-def test_trials_have_the_same_digits_when_a_worker_is_killed(client, tmp_path):
+def test_trials_have_the_same_digits_when_a_worker_is_killed(doomed, tmp_path):
     experiment = experiment_named("mixture")
     wanted = {"trials": 12, "sizes": (8, 12), "methods": ("ksd-imq",), "cases": ("0.5",)}
     alone, spread = Store(tmp_path / "alone.sqlite"), Store(tmp_path / "spread.sqlite")
-    engine = Killing(client, 1)
+    engine = Killing(doomed, 1)
     assert run_experiment(experiment, spread, **wanted, engine=engine) == 12
     assert engine.killed
     assert run_experiment(experiment, alone, **wanted) == 12
@@ -203,20 +215,13 @@ def test_a_model_that_fails_says_so_as_in_one_process(client):
     assert messages[0] == messages[1]
 
 
-def test_work_that_ends_every_worker(client):
-    def allow(failures):
-        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
-
-    allow(0)
-    try:
-        with (
-            opened(client) as engine,
-            pytest.raises(EngineError, match=r"engine: a part of the work ended 1 workers.*smaller batch_size"),
-        ):
-            list(engine.map(ending, None, [1]))
-    finally:
-        allow(3)
-        client.wait_for_workers(2)
+def test_work_that_ends_every_worker(doomed):
+    doomed.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    with (
+        opened(doomed) as engine,
+        pytest.raises(EngineError, match=r"engine: a part of the work ended 1 workers.*smaller batch_size"),
+    ):
+        list(engine.map(ending, None, [1]))
 
 
 def test_workers_of_another_version(client):
