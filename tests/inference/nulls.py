@@ -18,10 +18,11 @@ import topic_problems
 from scipy import optimize
 
 import lksd
+from lksd.inference.contrasts import CLAIMED
 from lksd.kernels import IMQ, Gaussian, Hamming, PerCoordinate
 from lksd.stein import Barker, Difference, Gibbs
 
-SIZES = (50, 100)
+SIZES, SMALL_SIZES = (CLAIMED, 2 * CLAIMED), (50,)  # the second show what small samples do
 
 
 class Null(NamedTuple):
@@ -60,17 +61,17 @@ def own_kernel(dim: int) -> PerCoordinate:
     return PerCoordinate(IMQ(oracles.median_scale(dim) / 4), IMQ(np.full(dim, oracles.coordinate_median_scale())))
 
 
-def gaussian_problems():
+def gaussian_problems(sizes: tuple[int, ...]):
     def imq(dim):
         return lambda x: IMQ(oracles.median_scale(dim))
 
-    for dim, n, swapped in product((1, 5), SIZES, (False, True)):
+    for dim, n, swapped in product((1, 5), sizes, (False, True)):
         side = "Q shifted, P wide" if swapped else "P shifted, Q wide"
         yield of_scores(f"asymmetric, {side}, D = {dim}", studies.asymmetric(dim, n, swapped), imq(dim), "IMQ", n)
     for sigma in (0.6, 2.0):
-        trial = studies.tied(oracles.asymmetric_tie(1, sigma), 50, swapped=sigma > 1)
-        yield of_scores(f"asymmetric, sigma {sigma}, D = 1", trial, imq(1), "IMQ", 50)
-    for n in SIZES:
+        trial = studies.tied(oracles.asymmetric_tie(1, sigma), sizes[0], swapped=sigma > 1)
+        yield of_scores(f"asymmetric, sigma {sigma}, D = 1", trial, imq(1), "IMQ", sizes[0])
+    for n in sizes:
         trial = studies.tied(oracles.per_coordinate_tie(5), n, swapped=True)
         yield of_scores("asymmetric, Q shifted, P wide, D = 5", trial, lambda x: own_kernel(5), "per coordinate", n)
         yield of_scores("mirror, D = 5", studies.mirror(5, n), PerCoordinate.median, "per coordinate, from x", n)
@@ -82,10 +83,11 @@ def gaussian_problems():
         yield of_scores("P = Q = R, noisy scores, D = 1", studies.identical_noisy(1, n, 0.0), imq(1), "IMQ", n)
         yield of_scores("nearly equal, D = 5", nearly_equal(5, n), imq(5), "IMQ", n)
     for correction in ("max-t", "holm", "bonferroni"):
-        trial = studies.mirror(2, 40)
-        yield of_scores("mirror, D = 2", trial, lambda x: eight(2), f"eight, {correction}", 40, correction=correction)
-    yield of_scores("P = Q, same scores, D = 5", studies.identical_noisy(5, 50, 0.5, noise=0.0), imq(5), "IMQ", 50)
-    yield of_scores("at a margin, D = 5", at_margin(50)[0], imq(5), "IMQ", 50, margin=at_margin(50)[1])
+        trial = studies.mirror(2, sizes[0])
+        yield of_scores("mirror, D = 2", trial, lambda x: eight(2), f"eight, {correction}", sizes[0], correction=correction)
+    yield of_scores("P = Q, same scores, D = 5", studies.identical_noisy(5, sizes[0], 0.5, noise=0.0), imq(5), "IMQ", sizes[0])
+    trial, margin = at_margin(sizes[0])
+    yield of_scores("at a margin, D = 5", trial, imq(5), "IMQ", sizes[0], margin=margin)
 
 
 def at_margin(n: int) -> tuple[studies.Trial, float]:
@@ -107,9 +109,9 @@ def reflected(family: str, data, p, q, n: int, tie: str) -> Null:
     return Null(family, tie, "default, from x", "Langevin", n, rejects)
 
 
-def latent_problems():
+def latent_problems(sizes: tuple[int, ...]):
     weight = np.array([[0.0, 0.0], [1.0, 0.3], [0.5, -0.7], [-0.4, 0.9]])
-    for n in SIZES:
+    for n in sizes:
         turned = [weight + sign * np.outer(np.eye(4)[0], [0.8, 0.0]) for sign in (1, -1)]
         models = lksd.models.PPCA(weight, 1.0), *(lksd.models.PPCA(one, 1.0) for one in turned)
         yield reflected("PPCA", *models, n, "mirror, weights")
@@ -209,13 +211,13 @@ def discrete_laws() -> list[tuple]:
     return found
 
 
-def discrete_problems():
-    for (family, tie, law, kernel, operator), n in product(discrete_laws(), SIZES):
+def discrete_problems(sizes: tuple[int, ...]):
+    for (family, tie, law, kernel, operator), n in product(discrete_laws(), sizes):
         yield of_points(family, tie, law, kernel, operator, n)
         if operator.__class__ is not Gibbs:
             swapped = law._replace(scores=law.scores[::-1])
             yield of_points(family, f"{tie}, swapped", swapped, kernel, operator, n)
-    for n in SIZES:
+    for n in sizes:
         yield both_operators(n)
 
 
@@ -250,9 +252,9 @@ def tied_scores(number: int, n: int, dim: int = 2) -> tuple[np.ndarray, dict[str
     return x, {f"model {i}": -(x - mean) / sigma**2 for i, (mean, sigma) in enumerate(six_tied(dim)[0])}
 
 
-def ranking_problems():
+def ranking_problems(sizes: tuple[int, ...]):
     kernel = IMQ(six_tied()[1])
-    for n in SIZES:
+    for n in sizes:
 
         def rejects(number: int, n: int = n) -> bool:
             return lksd.rank_scores(*tied_scores(number, n), kernel, seed=number).reject
@@ -260,5 +262,5 @@ def ranking_problems():
         yield Null("six models ranked", "asymmetric, all tied, D = 2", "IMQ", "Langevin", n, rejects)
 
 
-def problems() -> list[Null]:
-    return [*gaussian_problems(), *latent_problems(), *discrete_problems(), *ranking_problems()]
+def problems(sizes: tuple[int, ...]) -> list[Null]:
+    return [one for kind in (gaussian_problems, latent_problems, discrete_problems, ranking_problems) for one in kind(sizes)]

@@ -339,3 +339,14 @@ def test_ksd_of_gaussians_within_monte_carlo_error():
     assert abs(result.difference - (exact_p - exact_q)) < 3 * result.standard_error
     low, high = result.confidence_interval(0.99)
     assert low < exact_p - exact_q < high
+
+
+@pytest.mark.parametrize("n", [99, 100])
+def test_small_samples_are_said_to_be_small(n):
+    x = np.random.default_rng(0).normal(size=(n, 2))
+    scores = {"near": -x, "far": -(x - 1), "farther": -(x - 2)}
+    for notes in (
+        lksd.compare_scores(x, scores["far"], scores["near"], IMQ(2.0)).notes,
+        lksd.rank_scores(x, scores, IMQ(2.0)).notes,
+    ):
+        assert any(note.startswith(f"n = {n} is small: ") for note in notes) == (n < 100)

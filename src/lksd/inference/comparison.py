@@ -13,7 +13,7 @@ from ..engines import opened
 from . import ustatistic
 from .beside_mmd import MMDTest, with_mmd
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
-from .contrasts import Contrasts, Options, family_of, said_of_pairs, studentise
+from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .hypotheses import hypotheses
 from .multiplicity import Family, adjust
 from .records import read_only
@@ -227,4 +227,5 @@ def notes_of(test: Contrasts, options: Options) -> list[str]:
         return [KEPT["rounding" if test.error[0] == 0 else "negative"]]
     if test.sums.partners is not None:
         return [said_of_pairs(test)]
-    return [STEADIED] if test.regularised[0] and options.variance == "auto" else []
+    steadied = test.regularised[0] and options.variance == "auto"
+    return [*([STEADIED] if steadied else []), *said_of_size(test)]

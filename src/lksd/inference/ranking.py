@@ -14,7 +14,7 @@ from ..engines import opened
 from . import ustatistic
 from .calibration import Edgeworth
 from .comparison import most_significant
-from .contrasts import Contrasts, Options, family_of, said_of_pairs, studentise
+from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .hypotheses import hypotheses
 from .multiplicity import Adjusted, adjust
 from .rank_result import RankResult
@@ -201,4 +201,4 @@ def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[
             "U is nearly degenerate, so that its normal approximation is in doubt and the regularised statistic is used: "
             f"{listed(steadied)}."
         )
-    return notes
+    return [*notes, *said_of_size(test)]
