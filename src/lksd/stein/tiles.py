@@ -95,12 +95,20 @@ def _add_tiles(fixed, where, number, static, rows: int, whole: bool):
     def add(array, index, values, axis=1):
         return jax.lax.dynamic_update_slice_in_dim(array, at(array, index, axis) + values, index * rows, axis)
 
+    def left(i):
+        row = i * rows + numbers
+        return at(x, i), at(scores, i, 1), row, (row >= 0) & (row < n)
+
+    first = left(where[0, 0])
+
     def add_tile(k, carried):
         sums, squares, products, matrix = carried
-        i, j = where[k]
-        row, column = i * rows + numbers, j * rows + numbers
-        counted = (row[:, None] != column) & ((row >= 0) & (row < n))[:, None] & (column < n)
-        blocks = operator.block(kernel, at(x, i), at(scores, i, 1), at(x, j), at(scores, j, 1))
+        # On a processor all tiles of a part stand in one row, and its side of them is prepared once.
+        i, j = where[0 if on_processor() else k, 0], where[k, 1]
+        x_i, scores_i, row, inside = first if on_processor() else left(i)
+        column = j * rows + numbers
+        counted = (row[:, None] != column) & inside[:, None] & (column < n)
+        blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
         if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
             blocks = [jnp.where(counted, block, 0.0) for block in blocks]
         else:
