@@ -53,14 +53,14 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
     arrays, static = eqx.partition(on_device((problem.operator, problem.kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
-    most = problem.tiling.together or blocks
+    most, in_row = problem.tiling.together or blocks, problem.tiling.together is None
 
     @float64
     def add_tiles(tiles: Tiles) -> TileSums:
         where = np.full((most, 2), NOWHERE, np.int32)
         where[: len(tiles)] = tiles
         with named_errors(problem.kernel, problem.x.shape[1]):
-            found = _add_tiles(fixed, where, np.int32(len(tiles)), static, rows, problem.whole)
+            found = _add_tiles(fixed, where, np.int32(len(tiles)), static, rows, in_row, problem.whole)
         starts = [i for i, j in tiles if i == j]
         own = [_diagonal(fixed, np.int32(i), static, rows) for i in starts]
         sums, squares, products, matrix, own = jax.device_get((*found, own))
@@ -82,8 +82,8 @@ def padded(x, scores, weights, length: int, library: Any = jnp):
 _padded = jax.jit(padded, static_argnames="length")
 
 
-@partial(jax.jit, static_argnames=("static", "rows", "whole"))
-def _add_tiles(fixed, where, number, static, rows: int, whole: bool):
+@partial(jax.jit, static_argnames=("static", "rows", "in_row", "whole"))
+def _add_tiles(fixed, where, number, static, rows: int, in_row: bool, whole: bool):
     arrays, contrasts, (x, scores, weights), n = fixed
     operator, kernel = eqx.combine(arrays, static)
     (count, models), length, columns = contrasts.shape, len(x), weights.shape[1]
@@ -99,13 +99,12 @@ def _add_tiles(fixed, where, number, static, rows: int, whole: bool):
         row = i * rows + numbers
         return at(x, i), at(scores, i, 1), row, (row >= 0) & (row < n)
 
-    first = left(where[0, 0])
+    first = left(where[0, 0])  # for a whole row of tiles prepared once
 
     def add_tile(k, carried):
         sums, squares, products, matrix = carried
-        # On a processor all tiles of a part stand in one row, and its side of them is prepared once.
-        i, j = where[0 if on_processor() else k, 0], where[k, 1]
-        x_i, scores_i, row, inside = first if on_processor() else left(i)
+        i, j = where[0 if in_row else k, 0], where[k, 1]
+        x_i, scores_i, row, inside = first if in_row else left(i)
         column = j * rows + numbers
         counted = (row[:, None] != column) & inside[:, None] & (column < n)
         blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
@@ -130,8 +129,8 @@ def _add_tiles(fixed, where, number, static, rows: int, whole: bool):
         jnp.zeros((count, length, columns)),
         jnp.zeros((count, rows, length if whole else 0)),
     )
-    # An accelerator need not ask its host for a fixed number of steps; on a processor those that add nothing cost as much as any.
-    return jax.lax.fori_loop(0, number if on_processor() else len(where), add_tile, start)
+    # An accelerator need not ask its host for a fixed number of steps; the rows of a processor have each their own.
+    return jax.lax.fori_loop(0, number if in_row else len(where), add_tile, start)
 
 
 @partial(jax.jit, static_argnames=("static", "rows"))
