@@ -20,11 +20,11 @@ TILE = 1_024
 class Prefixes(NamedTuple):
     """Sums of the rows of a Gram matrix over its first columns, for each of several numbers of columns."""
 
-    sums: np.ndarray  # (sizes, rows)
+    sums: np.ndarray  # (widths, rows)
     widths: tuple[int, ...]
 
-    def mean(self, which: int, rows: int) -> np.ndarray:
-        return self.sums[which, :rows] / self.widths[which]
+    def at(self, width: int, rows: int) -> np.ndarray:
+        return self.sums[self.widths.index(width), :rows]
 
 
 class Sample(NamedTuple):
@@ -34,22 +34,21 @@ class Sample(NamedTuple):
     at_data: Prefixes
     at_sample: Prefixes
 
-    def means(self, which: int, n: int, largest_value: float) -> SampleMeans:
-        """The means for n data points and the first of the model's points that go with them."""
-        count = self.own.widths[which]
-        own = (self.own.sums[which, :count] - largest_value) / (count - 1)  # without the diagonal, where k = k(x, x)
-        return SampleMeans(own, self.at_data.mean(which, n), self.at_sample.mean(which, count))
+    def means(self, n: int, count: int, largest_value: float) -> SampleMeans:
+        """The means for the first n data points and the first ``count`` of the model's."""
+        own = (self.own.at(count, count) - largest_value) / (count - 1)  # without the diagonal, where k = k(x, x)
+        return SampleMeans(own, self.at_data.at(count, n) / count, self.at_sample.at(n, count) / n)
 
 
-def compare_samples(p: Sample, q: Sample, own_data: Prefixes, which: int, n: int, kernel: Kernel, alpha: float) -> MMDResult:
-    """``relative_mmd`` of the first n data points and the model's points that go with them."""
+def compare_samples(p: Sample, q: Sample, own_data: Prefixes, n: int, count: int, kernel: Kernel, alpha: float) -> MMDResult:
+    """``relative_mmd`` of the first n data points and the first ``count`` of each model's."""
     top = peak(kernel)
-    between_data = float(np.mean((own_data.sums[which, :n] - top) / (n - 1)))
-    return judge_means(p.means(which, n, top), q.means(which, n, top), between_data, kernel, alpha)
+    between_data = float(np.mean((own_data.at(n, n) - top) / (n - 1)))
+    return judge_means(p.means(n, count, top), q.means(n, count, top), between_data, kernel, alpha)
 
 
 def sample_sums(kernel: Kernel, x: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], counts: tuple[int, ...]) -> Sample:
-    """The sums of a sample y of the model, of which the first ``counts[i]`` go with the first ``sizes[i]`` of the data x."""
+    """The sums of a sample y of the model, for some sizes of the data x and of y."""
     kernel, (x, y) = plain(kernel, x, y)
     return Sample(own_sums(kernel, y, counts), prefix_sums(kernel, x, y, counts), prefix_sums(kernel, y, x, sizes))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels import PerCoordinate
 from .experiment import Outcome, Task, timed
 from .mmd import compare_samples, data_sums, sample_sums
 
@@ -26,50 +27,61 @@ def run_tests(
     kernel: Callable[[str], Any],
     sample: Callable[[Any, int, int], np.ndarray] | None = None,
     count: Callable[[str, int], int] = lambda kind, n: n,
+    default: Callable[[np.ndarray], Any] = PerCoordinate.median,
     scaled: bool = False,
 ) -> Iterator[Outcome]:
     """The outcomes of a trial on the data ``x``, of which smaller samples are prefixes.
 
-    A method is called kind-kernel, or by its kind alone where the test chooses its kernel itself. Kinds that begin with "mmd"
-    compare samples of the models, all others scores.
+    A method is called kind-kernel, or by its kind alone where it takes the default kernel. Kinds that begin with "mmd" compare
+    samples of the models, all others scores.
 
     Parameters
     ----------
     pairs : from a case to the labels of P and Q
     score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took
-    test : (kind, x, scores of P, scores of Q, kernel or None, seed, alpha) to a result
+    test : (kind, x, scores of P, scores of Q, kernel, seed, alpha) to a result
     kernel : from a name to a kernel
     sample : (label, role, count) to a sample of the model
     count : (kind, n) to the size of the models' samples
+    default : from data to a kernel
     scaled : whether the case is the squared scale of the kernel
     """
     sizes, largest = task.sizes, task.largest
 
+    counts = tuple(sorted({count(kind, n) for kind in map(kind_of, task.methods) if of_samples(kind) for n in sizes}))
+
     @timed
-    def sums(kind: str, name: str, label: Label, role: int):
+    def sums(name: str, label: Label, role: int):
         assert sample is not None
-        counts = tuple(count(kind, n) for n in sizes)
         return sample_sums(kernel(name), x, sample(label, role, max(counts)), sizes, counts)
 
     between = cache(lambda name: data_sums(kernel(name), x, sizes))
+    of_size = cache(lambda n: default(x[:n]))
     for case in task.cases:
         pair = pairs(case)
         for method in task.methods:
             kind, _, name = method.partition("-")
             name = f"{name}@{case}" if scaled else name
-            chosen: Any = kernel(name) if name else None
-            samples = kind.startswith("mmd")
             (p, seconds_p), (q, seconds_q) = (
-                sums(kind, name, label, role) if samples else score(kind, label, role, pair)
+                sums(name, label, role) if of_samples(kind) else score(kind, label, role, pair)
                 for label, role in zip(pair, (OF_P, OF_Q), strict=True)
             )
-            for which, n in enumerate(sizes):
+            for n in sizes:
+                chosen = kernel(name) if name else of_size(n)
                 one = (
-                    partial(compare_samples, p, q, between(name), which, n, chosen)
-                    if samples
+                    partial(compare_samples, p, q, between(name), n, count(kind, n), chosen)
+                    if of_samples(kind)
                     else partial(test, kind, x[:n], first(p, n), first(q, n), chosen, task.seed)
                 )
                 yield from outcomes(case, method, n, task.alphas, one, (seconds_p + seconds_q) * n / largest)
+
+
+def kind_of(method: str) -> str:
+    return method.partition("-")[0]
+
+
+def of_samples(kind: str) -> bool:
+    return kind.startswith("mmd")
 
 
 def first(scores: Any, n: int) -> Any:

@@ -103,9 +103,6 @@ class Articles:
         def scores(kind: str, label: Any, role: int, pair: Any) -> tuple[Scored, float]:
             return Scored(scored(folder, kind, role), operators(kind, models))[rows], 0.0
 
-        def test(kind: str, x: np.ndarray, p: Scored, q: Scored, chosen: Kernel | None, seed: int, alpha: float):
-            return document_test(kind, x, p, q, chosen or kernel(size), seed, alpha)
-
         return run_tests(
             task,
             x[rows],
@@ -114,7 +111,8 @@ class Articles:
             sample=lambda label, role, count: documents(models[role], count, task.seed + role, LENGTH),
             count=lambda kind, n: ALL if kind == "mmdextra" else n + sum(LENGTHS["lksd"]),
             kernel=lambda name: kernel(size),
-            test=test,
+            test=document_test,
+            default=lambda x: kernel(size),
         )
 
 

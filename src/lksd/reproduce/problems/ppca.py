@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import compare_scores, estimate_scores
 from ..._float64 import as_float64
-from ...kernels import IMQ, Gaussian, Kernel, PerCoordinate
+from ...kernels import IMQ, Gaussian, Kernel
 from ...models import PPCA
 from ...samplers import NUTS
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
@@ -94,10 +94,10 @@ class Perturbed:
         )
 
 
-def score_test(kind: str, x: np.ndarray, p: np.ndarray, q: np.ndarray, kernel: Kernel | None, seed: int, alpha: float):
-    """The paper's normal threshold for its own methods; ours are calibrated, and without a kernel take the default one."""
+def score_test(kind: str, x: np.ndarray, p: np.ndarray, q: np.ndarray, kernel: Kernel, seed: int, alpha: float):
+    """The paper's normal threshold for its own methods; ours are calibrated."""
     calibration = "auto" if kind in ("ours", "calibrated") else "normal"
-    return compare_scores(x, p, q, kernel or PerCoordinate.median(x), alpha=alpha, calibration=calibration, seed=seed)
+    return compare_scores(x, p, q, kernel, alpha=alpha, calibration=calibration, seed=seed)
 
 
 def crossed(kinds: tuple[str, ...], kernels: tuple[str, ...]) -> tuple[str, ...]:

@@ -97,9 +97,6 @@ class Documents:
             # The order of the words depends on both models, unless both have the data's topics.
             return score(kind, label, role, pair if kind in ("order", "ours") and (pair[0][1] or pair[1][1]) else (label, label))
 
-        def test(kind: str, x: np.ndarray, p, q, chosen: Kernel | None, seed: int, alpha: float):
-            return document_test(kind, x, p, q, chosen or kernel("imq", self.words), seed, alpha)
-
         return run_tests(
             task,
             x,
@@ -108,7 +105,8 @@ class Documents:
             sample=lambda label, role, count: documents(self.model(label), count, task.seed + role),
             count=lambda kind, n: n + sum(self.lengths),
             kernel=lambda name: kernel(name, self.words, self.spread),
-            test=test,
+            test=document_test,
+            default=lambda x: kernel("imq", self.words),
             scaled=self.scaled,
         )
 
