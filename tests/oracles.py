@@ -361,7 +361,7 @@ def lda_mass(concentration, topics, document) -> float:
 def pairs_met(tiling) -> np.ndarray:
     """How often each two observations are in a tile together, both ways."""
     count = np.zeros((tiling.n, tiling.n), int)
-    for i, j in (tile for part in tiling.parts for tile in part):
+    for i, j in (tile for part in tiling.parts() for tile in part):
         row, column = slice(*tiling.edges(i)), slice(*tiling.edges(j))
         count[row, column] += 1
         if i != j:

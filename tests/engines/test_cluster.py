@@ -78,6 +78,10 @@ class Killing(Engine):
     def backend(self):
         return self.inner.backend
 
+    @property
+    def memory(self):
+        return self.inner.memory
+
     def map(self, setup, shared, items, at_once=None):
         for number, result in enumerate(self.inner.map(setup, shared, items, at_once)):
             if number == 3:

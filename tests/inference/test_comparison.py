@@ -350,3 +350,8 @@ def test_small_samples_are_said_to_be_small(n):
         lksd.rank_scores(x, scores, IMQ(2.0)).notes,
     ):
         assert any(note.startswith(f"n = {n} is small: ") for note in notes) == (n < 100)
+    alone = (
+        lksd.rank_scores(x, {"one": -x, "the same": -x}, IMQ(2.0)),
+        lksd.compare_scores(x, -x + 1, -x, IMQ(2.0), calibration="normal"),
+    )
+    assert not any("small" in note for result in alone for note in result.notes)  # nothing to judge, and a level never claimed

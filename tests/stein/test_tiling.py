@@ -5,15 +5,15 @@ import pytest
 from oracles import pairs_met
 
 from lksd.engines import Local
-from lksd.kernels import IMQ, BagOfWords
+from lksd.kernels import IMQ, BagOfWords, Hamming
 from lksd.stein import Difference, Langevin, gram_sums, stein_kernel, tiles
 from lksd.stein.gram import added
 from lksd.stein.tiling import tiling_of
 
 
-@pytest.mark.parametrize("n", [20, 37, 100])
+@pytest.mark.parametrize("n", [20, 37, 100, 180])
 @pytest.mark.parametrize("largest", [3, 8, 64])
-@pytest.mark.parametrize("pairs", [None, 60, 150, 600, 10**6])
+@pytest.mark.parametrize("pairs", [None, 60, 150, 600, 13_688, 10**6])
 def test_every_pair_is_met_once_or_not_at_all(n, largest, pairs):
     tiling = tiling_of(n, largest, pairs)
     count = pairs_met(tiling)
@@ -48,7 +48,11 @@ def documents(rng):
     )
 
 
-@pytest.mark.parametrize("problem", [continuous, documents])
+def sequences(rng):
+    return Difference(9), Hamming(), *documents(rng)[2:]
+
+
+@pytest.mark.parametrize("problem", [continuous, documents, sequences])
 def test_sums_over_some_pairs_equal_dense_ones(problem):
     operator, kernel, x, scores = problem(np.random.default_rng(0))
     n, pairs, tile, seed = 60, 500, 8, 3
@@ -64,8 +68,10 @@ def test_sums_over_some_pairs_equal_dense_ones(problem):
     np.testing.assert_allclose(sums.squares, factor * (h**2 * count).sum(), rtol=1e-10)
     np.testing.assert_allclose(sums.model_diagonal, np.einsum("sii->si", each), rtol=1e-9, atol=1e-11)
     np.testing.assert_array_equal(sums.partners, count.sum(1))
-    if sums.sensitivity is not None:  # what the positions add makes the row sums
+    if problem is documents:  # what the positions add makes the row sums
         np.testing.assert_allclose(sums.sensitivity.positions.sum(2), sums.model_rows, rtol=1e-9, atol=1e-9)
+    if problem is sequences:  # here it comes from all pairs
+        np.testing.assert_allclose(sums.sensitivity.positions.sum(2), (each - each * np.eye(n)).sum(2), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("pairs", [None, 500])
@@ -74,8 +80,9 @@ def test_parts_of_any_number_of_tiles_give_the_same_sums(together, pairs):
     operator, kernel, x, scores = continuous(np.random.default_rng(0))
     by_rows = tiling_of(60, 8, pairs)
     tiling = tiling_of(60, 8, pairs, together)
-    assert [tile for part in tiling.parts for tile in part] == [tile for part in by_rows.parts for tile in part]
-    assert len({len(part) for part in tiling.parts[:-1]}) <= 1
+    parts = list(tiling.parts())
+    assert [tile for part in parts for tile in part] == [tile for part in by_rows.parts() for tile in part]
+    assert len({len(part) for part in parts[:-1]}) <= 1
 
     def sums(tiling):
         problem = tiles.Problem(operator, kernel, np.array([[1.0, -1.0]]), x, list(scores), np.ones((60, 1)), tiling, False)

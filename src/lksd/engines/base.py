@@ -24,6 +24,11 @@ class Engine(abc.ABC):
     def backend(self) -> str:
         """The kind of device that parts run on, as JAX names it: "cpu", "gpu", ..."""
 
+    @property
+    @abc.abstractmethod
+    def memory(self) -> int | None:
+        """The bytes of one accelerator that JAX may use there; None for processors, or where the device does not say."""
+
     @abc.abstractmethod
     def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
         """What the function ``setup(shared)`` returns for every item, in the order of the items, as they are asked for.

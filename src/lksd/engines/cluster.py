@@ -25,6 +25,7 @@ from distributed import Client, KilledWorker, LocalCluster, rpc
 from distributed.comm.addressing import get_address_host_port
 
 from .._cores import cores, keep_to
+from .._device import device_memory
 from .._validation import LksdWarning
 from .base import Engine, EngineError
 from .local import in_order
@@ -60,6 +61,11 @@ class Dask(Engine):
     def backend(self) -> str:
         with explained(self.client):
             return self.client.submit(jax.default_backend, pure=False).result()
+
+    @cached_property
+    def memory(self) -> int | None:
+        with explained(self.client):
+            return self.client.submit(device_memory, pure=False).result()
 
     def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
         client = self.client

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from .._cores import cores
-from .._device import devices
+from .._device import device_memory, devices
 from .base import Engine
 
 AHEAD = 2  # items for each thread that are running or finished before they are asked for
@@ -31,6 +31,10 @@ class Local(Engine):
     @property
     def backend(self) -> str:
         return devices()[0].platform
+
+    @property
+    def memory(self) -> int | None:
+        return device_memory()
 
     def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
         each = at_once or (threads_each() if self.backend == "cpu" else OVERLAPPING)

@@ -226,6 +226,6 @@ def notes_of(test: Contrasts, options: Options) -> list[str]:
     if not test.live[0]:
         return [KEPT["rounding" if test.error[0] == 0 else "negative"]]
     if test.sums.partners is not None:
-        return [said_of_pairs(test)]
+        return [said_of_pairs(test), *said_of_size(test, options)]
     steadied = test.regularised[0] and options.variance == "auto"
-    return [*([STEADIED] if steadied else []), *said_of_size(test)]
+    return [*([STEADIED] if steadied else []), *said_of_size(test, options)]

@@ -254,12 +254,13 @@ def said_of_pairs(test: Contrasts) -> str:
     )
 
 
-def said_of_size(test: Contrasts) -> list[str]:
-    """What a small sample may hide."""
+def said_of_size(test: Contrasts, options: Options) -> list[str]:
+    """What a small sample may hide; the level is claimed for the default test alone."""
     n = test.rows.shape[1]
-    if n >= CLAIMED:
+    if n >= CLAIMED or not test.live.any() or not options.guarded or options.variance != "auto":
         return []
-    return [f"n = {n} is small: p-values are held to their level from n = {CLAIMED} on, below it rare observations may be missed."]
+    claim = f"n = {n} is small: the level is claimed from n = {CLAIMED} on"
+    return [f"{claim}; with fewer observations rare ones may be missing, and p-values too small."]
 
 
 def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:

@@ -201,4 +201,4 @@ def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[
             "U is nearly degenerate, so that its normal approximation is in doubt and the regularised statistic is used: "
             f"{listed(steadied)}."
         )
-    return [*notes, *said_of_size(test)]
+    return [*notes, *said_of_size(test, options)]

@@ -67,7 +67,7 @@ def as_kernel(kernel) -> Kernel:
 def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
     """Refuse a kernel that fails on the observations, or gives one value for each coordinate where ``scalar`` is wanted."""
     with named_errors(kernel, x.shape[1]):
-        shape = jax.eval_shape(kernel, x[0], x[-1]).shape
+        shape = jax.eval_shape(lambda a, b: jax.numpy.asarray(kernel(a, b)), x[0], x[-1]).shape
     if shape != () and (scalar or shape != x.shape[1:]):
         raise ValueError(
             f"kernel: expected one number for a pair of observations; {kernel} gives an array of shape {shape}. "

@@ -47,7 +47,6 @@ def run_tests(
     scaled : whether the case is the squared scale of the kernel
     """
     sizes, largest = task.sizes, task.largest
-
     counts = tuple(sorted({count(kind, n) for kind in map(kind_of, task.methods) if of_samples(kind) for n in sizes}))
 
     @timed

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._compile import compiled
-from .._device import device_memory, on_device
+from .._device import on_device
 from .._float64 import float64
 from .._progress import track
 from ..engines import Engine
@@ -141,7 +141,7 @@ def batch_of(points: Point, setup: Setup) -> int:
     """Observations of a batch."""
     if setup.engine.backend == "cpu":
         return BATCH if points.values is None else DISCRETE_BATCH
-    share, memory = -(-len(points.x) // setup.engine.workers), device_memory()
+    share, memory = -(-len(points.x) // setup.engine.workers), setup.engine.memory
     fits = LARGEST_BATCH if memory is None else min(LARGEST_BATCH, memory // ROOM)
     return multiple(setup.batch_size or min(share, fits), BATCH)
 

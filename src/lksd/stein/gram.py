@@ -17,7 +17,7 @@ from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .slopes import sensitivity
-from .tiling import TileSums, plus, tiling_of
+from .tiling import TileSums, Tiling, plus, tiling_of
 
 
 class GramSums(NamedTuple):
@@ -83,8 +83,9 @@ def gram_sums(
         table = bags.kernel_table(kernel, every)  # type: ignore[arg-type]
         total = added(engine, bag_tiles.ready, bag_tiles.Problem(every, table, contrasts, weights, tiling, sensitive, whole))
         slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
+        slopes = slopes and Sensitivity(*(tiling.factor * part for part in slopes))
     else:
-        largest = tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores))
+        largest = tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores), engine.memory)
         tiling = tiling_of(n, largest, pairs, None if on_processors or whole else tiles.ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
         total = added(engine, tiles.ready, problem, 1)
@@ -102,7 +103,7 @@ def gram_sums(
         matrix=mirrored(total.matrix) if whole else None,
     )
     if tiling.reach is not None:
-        sums = standing_for_all(sums, tiling.partners)
+        sums = standing_for_all(sums, tiling)
     if order is not None:
         sums = as_they_stood(sums, np.argsort(order))
     return sums if np.ndim(contrast) == 2 else alone(sums)
@@ -113,7 +114,7 @@ def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_onc
     tiling, diagonals, matrices, sums = problem.tiling, [], [], None
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
-        for part, found in zip(tiling.parts, engine.map(setup, problem, tiling.parts, at_once), strict=True):
+        for part, found in zip(tiling.parts(), engine.map(setup, problem, tiling.parts(), at_once), strict=True):
             sums = plus(sums, (found.rows, found.squares, found.products))
             diagonals.append(found.diagonal)
             matrices.append(found.matrix)
@@ -140,17 +141,14 @@ def mirrored(matrix: np.ndarray) -> np.ndarray:
     return upper + np.swapaxes(upper, 1, 2)
 
 
-def standing_for_all(sums: GramSums, partners: Int[np.ndarray, " n"]) -> GramSums:
+def standing_for_all(sums: GramSums, tiling: Tiling) -> GramSums:
     """Sums over some pairs, multiplied so that they estimate those over all."""
-    n = len(partners)
-    factor = n * (n - 1) / partners.sum()
-    known = sums.sensitivity
+    factor = tiling.factor
     return sums._replace(
         model_rows=factor * sums.model_rows,
         rows=factor * sums.rows,
         squares=factor * sums.squares,
-        sensitivity=None if known is None else Sensitivity(*(factor * part for part in known)),
-        partners=partners,
+        partners=tiling.partners,
     )
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._device import device_memory, on_device, on_processor
+from .._device import on_device, on_processor
 from .._float64 import float64
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
@@ -188,9 +188,8 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
     return jax.lax.map(one, rows, batch_size=at_once).T
 
 
-def largest_tile(operator: SteinOperator, kernel: Kernel, dim: int, models: int) -> int:
-    """Rows of a tile within a budget of memory: on a processor its cache, on an accelerator a share of all it has."""
-    memory = device_memory()
+def largest_tile(operator: SteinOperator, kernel: Kernel, dim: int, models: int, memory: int | None) -> int:
+    """Rows of a tile within a budget: on a processor its cache, on an accelerator with so much memory a share of that."""
     numbers = (BUDGET if memory is None else memory // SHARE) // 8
     if isinstance(operator, DiscreteOperator):  # tables of all choices for each pair
         usual, fits = ELEMENTWISE_TILE, np.sqrt(numbers / (2 * dim * operator.choices + 2 * operator.choices**2))

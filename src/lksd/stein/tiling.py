@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
 MULTIPLE = 16
-
-
 Tiles = list[tuple[int, int]]  # the row and the column of each
 
 
@@ -32,14 +32,15 @@ class Tiling(NamedTuple):
     def tiles(self) -> int:
         return sum(self.width(i) for i in range(self.blocks))
 
-    @property
-    def parts(self) -> list[Tiles]:
+    def parts(self) -> Iterator[Tiles]:
         """The tiles in each part of the work."""
-        rows = [[(i, (i + k) % self.blocks) for k in range(self.width(i))] for i in range(self.blocks)]
+        rows = ([(i, (i + k) % self.blocks) for k in range(self.width(i))] for i in range(self.blocks))
         if self.together is None:
-            return rows
-        every = [tile for row in rows for tile in row]
-        return [every[k : k + self.together] for k in range(0, len(every), self.together)]
+            yield from rows
+            return
+        every = chain.from_iterable(rows)
+        while part := list(islice(every, self.together)):
+            yield part
 
     def width(self, i: int) -> int:
         """How many tiles stand in row i, the one on the diagonal first."""
@@ -56,6 +57,11 @@ class Tiling(NamedTuple):
         sizes = np.diff([first for first, _ in map(self.edges, range(self.blocks))], append=self.n)
         met = sizes - 1 + sum(np.roll(sizes, k) + np.roll(sizes, -k) for k in range(1, self.reach + 1))
         return np.repeat(met, sizes)
+
+    @property
+    def factor(self) -> float:
+        """By which sums over the pairs are multiplied to stand for all pairs."""
+        return 1.0 if self.reach is None else self.n * (self.n - 1) / self.partners.sum()
 
 
 class TileSums(NamedTuple):
@@ -88,7 +94,8 @@ def tiles_for(n: int, largest: int, pairs: int | None) -> Tiling:
         partners = 2 * pairs / n
         reach = max(0, int(np.ceil(((partners + 1) / largest - 1) / 2)))
         blocks = max(1, int(n // np.ceil((partners + 1) / (2 * reach + 1))))
-        if 2 * reach + 1 < blocks:
-            return Tiling(n, -(-n // blocks), reach)
+        found = Tiling(n, -(-n // blocks), reach)
+        if 2 * reach + 1 <= found.blocks:  # else some pairs would be taken twice
+            return found
     blocks = -(-n // largest)
     return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest))
