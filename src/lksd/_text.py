@@ -14,6 +14,10 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def pvalue_cell(pvalue: float) -> str:
+    return "<0.0001" if pvalue < 1e-4 else f"{pvalue:.4f}"
+
+
 def pvalue_text(pvalue: float) -> str:
     return "p < 0.0001" if pvalue < 1e-4 else f"p = {pvalue:.4f}" if pvalue < 0.1 else f"p = {pvalue:.2f}"
 

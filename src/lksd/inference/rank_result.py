@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._text import Table, number, pvalue_text, visible
+from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .details import Diagnostics
 from .results import TestResult
 
@@ -112,8 +112,8 @@ class RankResult(TestResult):
         rows: list[tuple[str, ...]] = []
         for i, name in enumerate(self.names):
             to_best = (number(self.differences[i, 0]), number(self.standard_errors[i, 0])) if i else ("", "")
-            selective = f"{self.selective_pvalues[i]:.4f}" if i else ""
-            figures = (number(self.ksd[i]), number(self.ksd_errors[i]), *to_best, f"{self.adjusted_pvalues[i]:.4f}", selective)
+            selective = pvalue_cell(self.selective_pvalues[i]) if i else ""
+            figures = (number(self.ksd[i]), number(self.ksd_errors[i]), *to_best, pvalue_cell(self.adjusted_pvalues[i]), selective)
             rows.append((str(i + 1), name, *figures, "yes" if name in kept else "no"))
         if self.diagnostics:
             header.append("scores")
@@ -123,7 +123,7 @@ class RankResult(TestResult):
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
-        rows = [(f"{t.pvalue:.4f}", f"{len(t.better)}", t.names[0], t.operator, t.kernel) for t in self.tests]
+        rows = [(pvalue_cell(t.pvalue), f"{len(t.better)}", t.names[0], t.operator, t.kernel) for t in self.tests]
         return Table(("smallest p", "significant", "best", "operator", "kernel"), rows, left=(2, 3, 4))
 
     def to_dataframe(self):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._text import Table, number, pvalue_text, visible
+from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from . import ustatistic
 from .calibration import NullDistribution
@@ -298,7 +298,7 @@ class ComparisonResult(DifferenceResult):
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
         tested = [(t, t.operator) for t in self.tests or (self,)] + ([(self.mmd, "MMD")] if self.mmd is not None else [])
-        rows = [(f"{t.statistic:.3f}", f"{t.pvalue:.4f}", "yes" if t.reject else "no", name, t.kernel) for t, name in tested]
+        rows = [(f"{t.statistic:.3f}", pvalue_cell(t.pvalue), "yes" if t.reject else "no", name, t.kernel) for t, name in tested]
         return Table(("T", "adjusted p", "rejected", "operator", "kernel"), rows, left=(3, 4))
 
     def __str__(self) -> str:
@@ -397,7 +397,7 @@ class GoodnessOfFitResult(TestResult):
 
     @property
     def summary(self) -> Table:
-        cells = (number(self.ksd), f"{self.statistic:.3f}", f"{self.pvalue:.4f}", f"{self.n}")
+        cells = (number(self.ksd), f"{self.statistic:.3f}", pvalue_cell(self.pvalue), f"{self.n}")
         return Table(("squared KSD", "n KSD^2", "p", "n"), [cells], left=())
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._text import Table, number, pvalue_text
+from .._text import Table, number, pvalue_cell, pvalue_text
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -50,7 +50,9 @@ def write_ranking(result: RankResult, path: str | Path, title: str) -> None:
 
 def ranking_page(result: RankResult, title: str) -> str:
     names, columns = result.names[:LARGEST_GRID], ("is worse than", *result.names[:LARGEST_GRID])
-    rows = [(name, *("" if i == j else f"{result.pvalues[i, j]:.4f}" for j in range(len(names)))) for i, name in enumerate(names)]
+    rows = [
+        (name, *("" if i == j else pvalue_cell(result.pvalues[i, j]) for j in range(len(names)))) for i, name in enumerate(names)
+    ]
     return render_page(
         "ranking.html",
         result=result,
