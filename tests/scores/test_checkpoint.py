@@ -31,14 +31,14 @@ FEW = OPTIONS | {"batch_size": 16}
 class Counting(Engine):
     """This process, with the observations that ran."""
 
-    workers, backend = 1, "cpu"
+    workers, backend, memory = 1, "cpu", None
 
     def __init__(self):
         self.rows = 0
 
     def map(self, setup, shared, items, at_once=None):
         for item, found in zip(items := list(items), Local().map(setup, shared, items, 1), strict=True):
-            self.rows += len(item[0].x) if isinstance(item, tuple) else 0  # tiles are numbers
+            self.rows += len(item[0].x) if isinstance(item, tuple) else 0  # others are tiles
             yield found
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming
 from lksd.stein import Barker, Difference, Gibbs, gram_sums
+from lksd.stein.bags import calm_first
 from lksd.stein.moves import Moves, matched_block, shared_block
 from lksd.stein.slopes import sensitivity
 
@@ -48,13 +49,21 @@ def test_every_sum_equals_the_definition(operator, kernel):
     off = h * (1 - np.eye(len(x)))
     difference = off[0] - off[1]
     for tile in (None, 7, 30):
-        sums = gram_sums(operator, kernel, x, scores, contrast, weights, tile)
+        sums = gram_sums(operator, kernel, x, scores, contrast, weights, tile, whole=True)
         scale = np.abs(h).max()
         np.testing.assert_allclose(sums.model_rows, off.sum(2), atol=1e-12 * scale * len(x))
         np.testing.assert_allclose(sums.model_diagonal, np.einsum("sii->si", h), atol=1e-12 * scale)
         np.testing.assert_allclose(sums.rows, difference.sum(1), atol=1e-12 * scale * len(x))
         np.testing.assert_allclose(sums.squares, np.sum(difference**2), rtol=1e-11)
         np.testing.assert_allclose(sums.products, (h[0] - h[1]) @ weights, atol=1e-11 * scale * len(x))
+        np.testing.assert_allclose(sums.matrix, difference, atol=1e-12 * scale)
+
+
+def test_documents_that_repeat_words_come_last():
+    x = documents()
+    most = [np.unique(row[row >= 0], return_counts=True)[1].max() for row in x]
+    assert len(set(most)) > 2
+    np.testing.assert_array_equal(calm_first(x), np.argsort(most, kind="stable"))
 
 
 def differentiated(operator, kernel, x, scores):

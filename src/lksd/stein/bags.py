@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
 from .._float64 import float64
@@ -81,7 +81,7 @@ class Meeting(NamedTuple):
     crossed_y: Crossed
     lowest: int
     groups: int
-    profiles: Float[np.ndarray, "G n m"]  # the kernel after changes that sum to 2 lowest, 2 lowest + 1, ...
+    profiles: Float[np.ndarray, "n H m"]  # the kernel after changes that sum to 2 lowest, 2 lowest + 1, ...
     corrections: Corrections
 
     def swapped(self) -> Meeting:
@@ -93,7 +93,7 @@ class Meeting(NamedTuple):
             self.crossed_x,
             self.lowest,
             self.groups,
-            np.swapaxes(self.profiles, 1, 2),
+            np.swapaxes(self.profiles, 0, 2),
             Corrections(found.move_y, found.move_x, found.change),
         )
 
@@ -108,6 +108,17 @@ class Slopes(NamedTuple):
 def fits(operator: SteinOperator, kernel: Kernel) -> bool:
     """Whether the Stein kernel is of the form that this file computes."""
     return isinstance(operator, DiscreteOperator) and operator.witness == "shared" and isinstance(kernel, BagOfWords)
+
+
+def calm_first(x: Int[np.ndarray, "n D"]) -> Int[np.ndarray, " n"]:
+    """An order of the documents by how often they repeat a word, so that few tiles have moves of large changes."""
+    words, repeats = np.sort(x, 1), np.ones(len(x), int)
+    for lag in range(1, x.shape[1]):
+        again = ((words[:, lag:] == words[:, :-lag]) & (words[:, lag:] >= 0)).any(1)
+        if not again.any():
+            break
+        repeats += again
+    return np.argsort(repeats, kind="stable")
 
 
 @float64
@@ -156,7 +167,7 @@ def meet(table: Float[np.ndarray, " T"], x: Bags, y: Bags) -> Meeting:
     groups = int(max(change.max(initial=0) for change in changes)) - lowest + 1
     sums = 2 * lowest + np.arange(2 * groups - 1)
     # Sums of changes that no pair of moves makes may lead beyond the table; what they find cancels or has no weight.
-    profiles = np.stack([table.take(distances + 2 * change, mode="clip") for change in sums])
+    profiles = table.take(distances[:, None] + 2 * sums[:, None], mode="clip")
     return Meeting(x, y, crossed_x, crossed_y, lowest, groups, profiles, corrections(table, x, y, distances, crossed_x, crossed_y))
 
 
@@ -191,7 +202,7 @@ def _profile(kernel, distances):
 
 
 def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
-    """The weights of the moves of each x_i, summed over those with the same change against each y_j."""
+    """The weights of the moves of each x_i, summed over those with the same change against each y_j; S is 1 where all are alike."""
     bags, crossed, groups = meeting.x, meeting.crossed_x, meeting.groups
     n, m, own = len(bags.squares), len(meeting.y.squares), bags.own - meeting.lowest
     distinct = bags.weights[:1] if (bags.weights == bags.weights[0]).all() else bags.weights  # Difference: alike for all models
@@ -203,24 +214,31 @@ def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
         alone = np.bincount(own * n + bags.owner, weights, groups * n).reshape(groups, n, 1)
         changed = weights.take(crossed.move)
         sums.append(alone + np.bincount(moved, np.concatenate([changed, -changed]), groups * n * m).reshape(groups, n, m))
-    return np.broadcast_to(np.stack(sums), (len(bags.weights), groups, n, m))
+    return np.stack(sums)
 
 
 def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     """(A^y k)(x_i after a change, y_j) by groups of changes, pairs of moves with a word in common not yet right."""
-    weights = np.ascontiguousarray(np.swapaxes(grouped(meeting.swapped()), 2, 3))
-    values = np.zeros(weights.shape)
-    others = occurring(meeting.y, meeting.crossed_y, meeting.lowest)
-    for group in {-meeting.lowest, *occurring(meeting.x, meeting.crossed_x, meeting.lowest)}:
-        np.multiply(meeting.y.stay[:, None], meeting.profiles[group - meeting.lowest], out=values[:, group])
-        for other in others:
-            values[:, group] += weights[:, other] * meeting.profiles[group + other]
+    y, groups, profiles = meeting.y, meeting.groups, np.ascontiguousarray(meeting.profiles)
+    weights = np.ascontiguousarray(np.moveaxis(grouped(meeting.swapped()), 3, 0))  # (n, S, G, m)
+    values = np.zeros((len(y.stay), groups, len(profiles), len(y.squares)))
+    for group, documents in enumerate(reached(meeting).T):
+        # Most documents at once, or one by one where only those that repeat a word often have such a change.
+        for x in [slice(None)] if documents.mean() > 0.5 else np.flatnonzero(documents):
+            staying, moving = profiles[x, group - meeting.lowest], profiles[x, group : group + groups]
+            values[:, group, x] = np.einsum("sm,...m->s...m", y.stay, staying)
+            values[:, group, x] += np.einsum("...sgm,...gm->s...m", weights[x], moving)
     return values
 
 
-def occurring(bags: Bags, crossed: Crossed, lowest: int) -> list[int]:
-    """The groups that some move belongs to, few of all where a word is repeated often."""
-    return np.unique(np.concatenate([bags.own, bags.own[crossed.move] - crossed.overlap]) - lowest).tolist()
+def reached(meeting: Meeting) -> Bool[np.ndarray, "n G"]:
+    """The groups that each x_i, or some move of it, belongs to."""
+    x, crossed = meeting.x, meeting.crossed_x
+    found, own = np.zeros((len(x.squares), meeting.groups), bool), x.own - meeting.lowest
+    found[:, -meeting.lowest] = True
+    found[x.owner, own] = True
+    found[x.owner.take(crossed.move), own.take(crossed.move) - crossed.overlap] = True
+    return found
 
 
 def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.ndarray, "S n m"]:
@@ -228,7 +246,7 @@ def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.nd
     x, y, found = meeting.x, meeting.y, meeting.corrections
     h = x.stay[:, :, None] * values[:, -meeting.lowest]
     weights = grouped(meeting)
-    for group in occurring(x, meeting.crossed_x, meeting.lowest):
+    for group in np.flatnonzero(reached(meeting).any(0)):
         h += weights[:, group] * values[:, group]
     cells = x.owner.take(found.move_x) * h.shape[2] + y.owner.take(found.move_y)
     for own, other, one in zip(x.weights, y.weights, h, strict=True):

@@ -73,11 +73,16 @@ def gram_sums(
     """
     n, contrasts = len(x), np.atleast_2d(np.asarray(contrast, dtype=np.float64))
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = None if pairs is None else np.random.default_rng([seed, n]).permutation(n)
-    x, scores = (x, list(scores)) if order is None else (x[order], [score[order] for score in scores])
     sensitive, engine = sensitive and isinstance(operator, DiscreteOperator), engine or Local()
     on_processors = engine.backend == "cpu"
-    if bags.fits(operator, kernel) and on_processors:
+    by_words = bags.fits(operator, kernel) and on_processors
+    order = bags.calm_first(x) if by_words else None
+    if pairs is not None:
+        order = np.random.default_rng([seed, n]).permutation(n)
+    scores = list(scores)
+    if order is not None:
+        x, scores, weights = x[order], [score[order] for score in scores], weights[order]
+    if by_words:
         every, tokens = bags.prepare(operator, x, np.stack(scores))  # type: ignore[arg-type]
         tiling = tiling_of(n, tile or bags.tile_size(every), pairs)
         table = bags.kernel_table(kernel, every)  # type: ignore[arg-type]
@@ -160,6 +165,8 @@ def as_they_stood(sums: GramSums, place: Int[np.ndarray, " n"]) -> GramSums:
         model_diagonal=sums.model_diagonal[:, place],
         rows=sums.rows[:, place],
         diagonal=sums.diagonal[:, place],
+        products=sums.products[:, place],
+        matrix=None if sums.matrix is None else sums.matrix[:, place][:, :, place],
         sensitivity=None if known is None else Sensitivity(*(part[:, place] for part in known)),
         partners=None if sums.partners is None else sums.partners[place],
     )
