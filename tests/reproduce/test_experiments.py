@@ -8,10 +8,11 @@ from snapshot import write_snapshot
 
 import lksd
 from lksd.cli import main
+from lksd.inference.mmd import judge_means
 from lksd.kernels import IMQ, Gaussian
 from lksd.reproduce import abstracts
 from lksd.reproduce.experiment import Task, trial_seed
-from lksd.reproduce.mmd import compare_samples, data_sums, sample_sums
+from lksd.reproduce.mmd import data_sums, means_of, sample_sums
 from lksd.reproduce.problems import EXPERIMENTS, arxiv, experiment_named, experiments_named, ppca, ppca_chains, topics
 from lksd.reproduce.store import Store
 
@@ -85,7 +86,7 @@ def test_the_mmd_on_prefixes_is_the_mmd(make, monkeypatch):
     kernel, sizes, counts = make(x), (30, 50), (130, 150, 190)
     of_p, of_q = (sample_sums(kernel, x, y, sizes, counts) for y in (p, q))
     for n, count in product(sizes, counts):
-        ours = compare_samples(of_p, of_q, data_sums(kernel, x, sizes), n, count, kernel, 0.05)
+        ours = judge_means(*means_of(of_p, of_q, data_sums(kernel, x, sizes), n, count, kernel), kernel, 0.05)
         theirs = lksd.relative_mmd(x[:n], p[:count], q[:count], kernel)
         assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-9)
         assert ours.mmd_p == pytest.approx(theirs.mmd_p, abs=1e-12)

@@ -52,9 +52,13 @@ def mmd_test(models: list[Any], prepared: Prepared, options: Options) -> MMDTest
     x = prepared.x
     kernel = mmd_kernel(prepared)
     p, q = (sample_means(kernel, x, sampled(model, prepared, number, options.seed)) for number, model in enumerate(models))
-    result = judge_means(p, q, own_means(kernel, x).mean(), kernel, options.alpha)
+    return mmd_of_means(p, q, own_means(kernel, x).mean(), kernel, options)
+
+
+def mmd_of_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, options: Options) -> MMDTest:
+    result = judge_means(p, q, own_data, kernel, options.alpha)
     influence = -2 * ustatistic.centred(p.at_data - q.at_data)
-    own = np.sum(influence**2) / (len(x) * (len(x) - 1))
+    own = np.sum(influence**2) / (len(influence) * (len(influence) - 1))
     return MMDTest(replace(result, seed=options.seed), influence, math.sqrt(max(result.standard_error**2 - own, 0.0)))
 
 

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0b6e99", "#b45309", "#3f7d20", "#8b3fa0", "#c02942", "#5d6b7a", "#1a936f", "#7a5c00")
-KINDS = {"mmd": 1, "mmdextra": 7, "lksd": 0, "lksdextra": 6, "stable": 3, "ksd": 5, "calibrated": 2, "rb": 2, "order": 3, "ours": 4}
+KINDS = {
+    "mmd": 1,
+    "mmdextra": 7,
+    "lksd": 0,
+    "lksdextra": 6,
+    "stable": 3,
+    "ksd": 5,
+    "calibrated": 2,
+    "rb": 2,
+    "order": 3,
+    "ours": 4,
+    "together": 7,
+}
 LINES = {"eq": ":", "cov": "--"}
 WIDTH, HEIGHT, LEGEND = 4.2, 3.2, 1.8  # inches of a panel, and beside all of them
 COLUMNS = 3

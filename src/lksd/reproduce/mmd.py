@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._float64 import float64
-from ..inference.mmd import SampleMeans, judge_means, kernel_tile
-from ..inference.results import MMDResult
+from ..inference.mmd import SampleMeans, kernel_tile
 from ..kernels import Kernel, Radial
 from ..kernels.radial import whiten
 
@@ -40,11 +39,18 @@ class Sample(NamedTuple):
         return SampleMeans(own, self.at_data.at(count, n) / count, self.at_sample.at(n, count) / n)
 
 
-def compare_samples(p: Sample, q: Sample, own_data: Prefixes, n: int, count: int, kernel: Kernel, alpha: float) -> MMDResult:
-    """``relative_mmd`` of the first n data points and the first ``count`` of each model's."""
+class Means(NamedTuple):
+    """All that ``relative_mmd`` computes of its three samples."""
+
+    p: SampleMeans
+    q: SampleMeans
+    data: float
+
+
+def means_of(p: Sample, q: Sample, own_data: Prefixes, n: int, count: int, kernel: Kernel) -> Means:
+    """Those of the first n data points and the first ``count`` of each model's."""
     top = peak(kernel)
-    between_data = float(np.mean((own_data.at(n, n) - top) / (n - 1)))
-    return judge_means(p.means(n, count, top), q.means(n, count, top), between_data, kernel, alpha)
+    return Means(p.means(n, count, top), q.means(n, count, top), float(np.mean((own_data.at(n, n) - top) / (n - 1))))
 
 
 def sample_sums(kernel: Kernel, x: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], counts: tuple[int, ...]) -> Sample:

@@ -25,6 +25,7 @@ KINDS = {
     "rb": "LKSD, Rao-Blackwell",
     "order": "the same, words in order",
     "ours": "ours",
+    "together": "ours, and the MMD",
 }
 KERNELS = {"eq": "EQ", "imq": "IMQ", "cov": "IMQ-cov"}
 

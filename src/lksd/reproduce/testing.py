@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..inference.mmd import judge_means
 from ..kernels import PerCoordinate
 from .experiment import Outcome, Task, timed
-from .mmd import compare_samples, data_sums, sample_sums
+from .mmd import data_sums, means_of, sample_sums
 
 OF_P, OF_Q = 1, 2  # roles: the chains and samples of P and Q are independent even where both are the same model
 Label = Hashable  # what tells one model of a family from another
@@ -33,13 +34,13 @@ def run_tests(
     """The outcomes of a trial on the data ``x``, of which smaller samples are prefixes.
 
     A method is called kind-kernel, or by its kind alone where it takes the default kernel. Kinds that begin with "mmd" compare
-    samples of the models, all others scores.
+    samples of the models, "together" samples and scores, all others scores.
 
     Parameters
     ----------
     pairs : from a case to the labels of P and Q
     score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took
-    test : (kind, x, scores of P, scores of Q, kernel, seed, alpha) to a result
+    test : (kind, x, scores of P, scores of Q, kernel, seed, alpha) to a result; for "together" with the samples' ``means``
     kernel : from a name to a kernel
     sample : (label, role, count) to a sample of the model
     count : (kind, n) to the size of the models' samples
@@ -61,18 +62,21 @@ def run_tests(
         for method in task.methods:
             kind, _, name = method.partition("-")
             name = f"{name}@{case}" if scaled else name
-            (p, seconds_p), (q, seconds_q) = (
-                sums(name, label, role) if of_samples(kind) else score(kind, label, role, pair)
-                for label, role in zip(pair, (OF_P, OF_Q), strict=True)
-            )
+            roles = list(zip(pair, (OF_P, OF_Q), strict=True))
+            samples = [sums(name, *one) for one in roles] if of_samples(kind) else []
+            scores = [] if kind.startswith("mmd") else [score(kind, *one, pair) for one in roles]
+            seconds = sum(took for _, took in samples + scores)
             for n in sizes:
                 chosen = kernel(name) if name else of_size(n)
-                one = (
-                    partial(compare_samples, p, q, between(name), n, count(kind, n), chosen)
-                    if of_samples(kind)
-                    else partial(test, kind, x[:n], first(p, n), first(q, n), chosen, task.seed)
-                )
-                yield from outcomes(case, method, n, task.alphas, one, (seconds_p + seconds_q) * n / largest)
+                means = means_of(samples[0][0], samples[1][0], between(name), n, count(kind, n), chosen) if samples else None
+                judge: Callable[[float], Any]
+                if scores:
+                    given = (first(values, n) for values, _ in scores)
+                    judge = partial(test, kind, x[:n], *given, chosen, task.seed, **{"means": means} if means else {})
+                else:
+                    assert means is not None
+                    judge = partial(judge_means, *means, chosen)
+                yield from outcomes(case, method, n, task.alphas, judge, seconds * n / largest)
 
 
 def kind_of(method: str) -> str:
@@ -80,7 +84,7 @@ def kind_of(method: str) -> str:
 
 
 def of_samples(kind: str) -> bool:
-    return kind.startswith("mmd")
+    return kind.startswith("mmd") or kind == "together"
 
 
 def first(scores: Any, n: int) -> Any:
