@@ -53,7 +53,7 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
         entries |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     if entries:
         figure.legend(
-            entries.values(), entries.keys(), loc="outside right upper", frameon=False, fontsize=7, labelcolor=INK, handlelength=3
+            entries.values(), entries.keys(), loc="outside right center", frameon=False, fontsize=7, labelcolor=INK, handlelength=3
         )
     figure.suptitle(experiment.title, fontsize=9, x=0.01, ha="left")
     return figure
