@@ -224,10 +224,10 @@ def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     values = np.zeros((len(y.stay), groups, len(profiles), len(y.squares)))
     for group, documents in enumerate(reached(meeting).T):
         # Most documents at once, or one by one where only those that repeat a word often have such a change.
-        for x in [slice(None)] if documents.mean() > 0.5 else np.flatnonzero(documents):
-            staying, moving = profiles[x, group - meeting.lowest], profiles[x, group : group + groups]
-            values[:, group, x] = np.einsum("sm,...m->s...m", y.stay, staying)
-            values[:, group, x] += np.einsum("...sgm,...gm->s...m", weights[x], moving)
+        for i in [slice(None)] if documents.mean() > 0.5 else np.flatnonzero(documents):
+            staying, moving = profiles[i, group - meeting.lowest], profiles[i, group : group + groups]
+            values[:, group, i] = np.einsum("sm,...m->s...m", y.stay, staying)
+            values[:, group, i] += np.einsum("...sgm,...gm->s...m", weights[i], moving)
     return values
 
 

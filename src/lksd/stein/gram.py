@@ -76,9 +76,11 @@ def gram_sums(
     sensitive, engine = sensitive and isinstance(operator, DiscreteOperator), engine or Local()
     on_processors = engine.backend == "cpu"
     by_words = bags.fits(operator, kernel) and on_processors
-    order = bags.calm_first(x) if by_words else None
+    order = None
     if pairs is not None:
         order = np.random.default_rng([seed, n]).permutation(n)
+    elif by_words:
+        order = bags.calm_first(x)
     scores = list(scores)
     if order is not None:
         x, scores, weights = x[order], [score[order] for score in scores], weights[order]
