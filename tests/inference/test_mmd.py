@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 import lksd
+from lksd.inference import kernel_sums
 from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming, gram
 
 
@@ -32,10 +33,8 @@ def brute_force(kernel, x, p, q):
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), IMQ(np.array([1.0, 3.0])), lambda a, b: 1 / (1 + abs(a[0] - b[0]))])
 def test_equals_brute_force_with_three_sizes(kernel, monkeypatch):
-    from lksd.inference import mmd
-
-    monkeypatch.setattr(mmd, "TILE", 16)  # several tiles, the last ones cut
-    monkeypatch.setattr(mmd, "POINTWISE_TILE", 16)
+    monkeypatch.setattr(kernel_sums, "TILE", 16)  # several tiles, the last ones cut
+    monkeypatch.setattr(kernel_sums, "POINTWISE_TILE", 16)
     rng = np.random.default_rng(0)
     x, p, q = rng.normal(size=(20, 2)), rng.normal(0.5, 1, (33, 2)), rng.normal(0, 1.2, (17, 2))
     result = lksd.relative_mmd(x, p, q, kernel)

@@ -8,11 +8,12 @@ from snapshot import write_snapshot
 
 import lksd
 from lksd.cli import main
+from lksd.inference import kernel_sums
 from lksd.inference.mmd import judge_means
 from lksd.kernels import IMQ, Gaussian
 from lksd.reproduce import abstracts
 from lksd.reproduce.experiment import Task, trial_seed
-from lksd.reproduce.mmd import data_sums, means_of, sample_sums
+from lksd.reproduce.mmd import means_of, sample_sums
 from lksd.reproduce.problems import EXPERIMENTS, arxiv, experiment_named, experiments_named, ppca, ppca_chains, topics
 from lksd.reproduce.store import Store
 
@@ -78,15 +79,14 @@ def test_names_are_unique_and_tables_have_all_their_parts():
 
 @pytest.mark.parametrize("make", [IMQ.median, IMQ.covariance, Gaussian.median])
 def test_the_mmd_on_prefixes_is_the_mmd(make, monkeypatch):
-    from lksd.reproduce import mmd
-
-    monkeypatch.setattr(mmd, "TILE", 64)
+    monkeypatch.setattr(kernel_sums, "TILE", 64)
     rng = np.random.default_rng(0)
     x, p, q = rng.normal(size=(50, 4)), rng.normal(size=(200, 4)), rng.normal(0.1, 1, (200, 4))
     kernel, sizes, counts = make(x), (30, 50), (130, 150, 190)
-    of_p, of_q = (sample_sums(kernel, x, y, sizes, counts) for y in (p, q))
+    (of_p,), (of_q,) = (sample_sums((kernel,), x, y, sizes, counts) for y in (p, q))
+    (of_data,) = kernel_sums.own_sums((kernel,), x, sizes)
     for n, count in product(sizes, counts):
-        ours = judge_means(*means_of(of_p, of_q, data_sums(kernel, x, sizes), n, count, kernel), kernel, 0.05)
+        ours = judge_means(*means_of(of_p, of_q, of_data, n, count), kernel, 0.05)
         theirs = lksd.relative_mmd(x[:n], p[:count], q[:count], kernel)
         assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-9)
         assert ours.mmd_p == pytest.approx(theirs.mmd_p, abs=1e-12)

@@ -12,7 +12,7 @@ from ..kernels import IMQ, Kernel
 from ..models.drawing import draw
 from . import ustatistic
 from .contrasts import Contrasts, Options
-from .mmd import SampleMeans, cross_means, judge_means, own_means
+from .mmd import SampleMeans, judge_means, own_means, sample_means
 from .multiplicity import Family
 from .preparation import Prepared
 from .resampling import multinomial_weights
@@ -67,10 +67,6 @@ def mmd_kernel(prepared: Prepared) -> Kernel:
     if np.issubdtype(prepared.x.dtype, np.integer):
         return prepared.kernel[0] if isinstance(prepared.kernel, (list, tuple)) else prepared.kernel
     return IMQ.median(prepared.x)
-
-
-def sample_means(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> SampleMeans:
-    return SampleMeans(own_means(kernel, y), *cross_means(kernel, x, y))
 
 
 def sampled(model: Any, prepared: Prepared, number: int, seed: int) -> np.ndarray:

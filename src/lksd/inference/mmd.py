@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
 from .._documents import as_tokens, is_ragged, is_sparse
-from .._float64 import float64
 from .._validation import check_count, check_probability, check_range, check_reals
-from ..kernels import BagOfWords, Kernel, as_kernel, check_on, kernel_block, named_errors
+from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from .calibration import Edgeworth
+from .kernel_sums import cross_sums, own_sums
 from .results import MMDResult
 from .settings import as_settings
-
-TILE = 1_024
-POINTWISE_TILE = 128
 
 
 def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
@@ -44,7 +39,7 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     kernel = as_kernel(kernel)
     data, from_p, from_q = samples(kernel, {"x": x, "y_p": y_p, "y_q": y_q})
     check_on(kernel, data, scalar=True)
-    p, q = (SampleMeans(own_means(kernel, one), *cross_means(kernel, data, one)) for one in (from_p, from_q))
+    p, q = (sample_means(kernel, data, one) for one in (from_p, from_q))
     return judge_means(p, q, own_means(kernel, data).mean(), kernel, alpha)
 
 
@@ -119,67 +114,13 @@ def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
     return arrays
 
 
+def sample_means(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> SampleMeans:
+    """All that the test needs of the model's sample ``y``."""
+    ((at_data, at_sample),) = cross_sums((kernel,), x, y, (len(x),), (len(y),))
+    return SampleMeans(own_means(kernel, y), at_data.sums[0] / len(y), at_sample.sums[0] / len(x))
+
+
 def own_means(kernel: Kernel, y: np.ndarray) -> np.ndarray:
     """(n-1)^-1 sum_{l != i} k(y_l, y_i)."""
-    rows, columns = kernel_sums(kernel, y, y, symmetric=True)
-    return (rows + columns) / (len(y) - 1)
-
-
-def cross_means(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The means over y at each x, and over x at each y."""
-    rows, columns = kernel_sums(kernel, x, y, symmetric=False)
-    return rows / len(y), columns / len(x)
-
-
-@float64
-def kernel_sums(kernel: Kernel, x: np.ndarray, y: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column sums of k(x_i, y_j) in tiles; of the strict upper triangle only where ``symmetric``."""
-    size = TILE if kernel.domain == "real" or isinstance(kernel, BagOfWords) else POINTWISE_TILE
-    rows, columns = np.zeros(len(x)), np.zeros(len(y))
-    for i in range(0, len(x), size):
-        for j in range(i if symmetric else 0, len(y), size):
-            block = kernel_tile(kernel, x[i : i + size], y[j : j + size], (min(size, len(x)), min(size, len(y))))
-            if symmetric and i == j:
-                block = np.triu(block, 1)
-            rows[i : i + size] += block.sum(1)
-            columns[j : j + size] += block.sum(0)
-    return rows, columns
-
-
-def kernel_tile(kernel: Kernel, x: np.ndarray, y: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """k(x_i, y_j), by a program for tiles of this ``shape``."""
-    if isinstance(kernel, BagOfWords):
-        rho = np.pad(bag_distances(x, y, kernel.n_values), ((0, shape[0] - len(x)), (0, shape[1] - len(y))))
-        return np.asarray(_of_distances(kernel, rho))[: len(x), : len(y)]
-    with named_errors(kernel, x.shape[1]):
-        return np.asarray(_block(kernel, edge(x, shape[0]), edge(y, shape[1])))[: len(x), : len(y)]
-
-
-def bag_distances(x: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
-    """Squared distances of word counts, at the cost of the words that documents have in common."""
-    bags_x, bags_y = bags(x, size), bags(y, size)
-    norms_x, norms_y = bags_x.power(2).sum(1), bags_y.power(2).sum(1)
-    return norms_x[:, None] + norms_y - 2 * (bags_x @ bags_y.T).toarray()
-
-
-def bags(tokens: np.ndarray, size: int):
-    """Word counts of documents that are padded with -1, as a sparse array."""
-    from scipy import sparse
-
-    rows, places = np.nonzero(tokens >= 0)
-    return sparse.csr_array((np.ones(len(rows)), (rows, tokens[rows, places])), shape=(len(tokens), size))
-
-
-def edge(array: np.ndarray, size: int) -> np.ndarray:
-    """Rows repeated up to ``size``, so that all tiles have one shape."""
-    return np.pad(array, ((0, size - len(array)), (0, 0)), mode="edge")
-
-
-@eqx.filter_jit
-def _block(kernel: Kernel, x, y):
-    return kernel_block(kernel, jnp.asarray(x), jnp.asarray(y))
-
-
-@eqx.filter_jit
-def _of_distances(kernel: BagOfWords, rho):
-    return kernel.of_distance(jnp.asarray(rho), 0)
+    (sums,) = own_sums((kernel,), y, (len(y),))
+    return sums.sums[0] / (len(y) - 1)

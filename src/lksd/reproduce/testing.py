@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..inference.kernel_sums import own_sums
 from ..inference.mmd import judge_means
 from ..kernels import PerCoordinate
 from .experiment import Outcome, Task, timed
-from .mmd import data_sums, means_of, sample_sums
+from .mmd import means_of, sample_sums
 
 OF_P, OF_Q = 1, 2  # roles: the chains and samples of P and Q are independent even where both are the same model
 Label = Hashable  # what tells one model of a family from another
@@ -50,25 +51,37 @@ def run_tests(
     sizes, largest = task.sizes, task.largest
     counts = tuple(sorted({count(kind, n) for kind in map(kind_of, task.methods) if of_samples(kind) for n in sizes}))
 
-    @timed
-    def sums(name: str, label: Label, role: int):
-        assert sample is not None
-        return sample_sums(kernel(name), x, sample(label, role, max(counts)), sizes, counts)
+    def kernel_name(method: str, case: str) -> str:
+        name = method.partition("-")[2]
+        return f"{name}@{case}" if scaled else name
 
-    between = cache(lambda name: data_sums(kernel(name), x, sizes))
+    names = tuple(
+        {kernel_name(method, case): None for case in task.cases for method in task.methods if of_samples(kind_of(method))}
+    )
+
+    @timed
+    def sums(label: Label, role: int):
+        """Of a model's sample, for all kernels at once, by their names."""
+        assert sample is not None
+        made = sample_sums(tuple(map(kernel, names)), x, sample(label, role, max(counts)), sizes, counts)
+        return dict(zip(names, made, strict=True))
+
+    between = cache(lambda: dict(zip(names, own_sums(tuple(map(kernel, names)), x, sizes), strict=True)))
     of_size = cache(lambda n: default(x[:n]))
     for case in task.cases:
         pair = pairs(case)
         for method in task.methods:
-            kind, _, name = method.partition("-")
-            name = f"{name}@{case}" if scaled else name
+            kind, name = kind_of(method), kernel_name(method, case)
             roles = list(zip(pair, (OF_P, OF_Q), strict=True))
-            samples = [sums(name, *one) for one in roles] if of_samples(kind) else []
+            samples = [sums(*one) for one in roles] if of_samples(kind) else []
             scores = [] if kind.startswith("mmd") else [score(kind, *one, pair) for one in roles]
-            seconds = sum(took for _, took in samples + scores)
+            seconds = sum(took for _, took in scores) + sum(took for _, took in samples) / max(len(names), 1)
             for n in sizes:
                 chosen = kernel(name) if name else of_size(n)
-                means = means_of(samples[0][0], samples[1][0], between(name), n, count(kind, n), chosen) if samples else None
+                means = None
+                if samples:
+                    of_p, of_q = (made[name] for made, _ in samples)
+                    means = means_of(of_p, of_q, between()[name], n, count(kind, n))
                 judge: Callable[[float], Any]
                 if scores:
                     given = (first(values, n) for values, _ in scores)

@@ -15,7 +15,7 @@ from ...inference.beside_mmd import mmd_of_means
 from ...inference.comparison import decide
 from ...inference.contrasts import Options, studentise
 from ...inference.hypotheses import hypotheses
-from ...inference.mmd import bag_distances
+from ...inference.kernel_sums import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
 from ...models import LDA
 from ...models.drawing import draw
