@@ -17,6 +17,7 @@ from ..kernels.radial import whiten
 
 TILE = 1_024
 POINTWISE_TILE = 128
+FREQUENT = 1 / 24  # share of documents with a word from which on it is taken by dense products
 TABLE = 2**22  # distances of documents up to which kernel values are looked up
 
 
@@ -34,31 +35,59 @@ class Prefixes(NamedTuple):
 class Bags:
     """Word counts of documents, and their squared lengths."""
 
-    counts: Any  # a sparse (n, words) array
+    frequent: np.ndarray  # (n, words that many documents have)
+    rare: Any  # a sparse (n, words) array of all others
     squares: np.ndarray
 
     @classmethod
-    def of(cls, tokens: np.ndarray, words: int) -> Bags:
-        """Those of documents that are padded with -1."""
-        from scipy import sparse
+    def of(cls, samples: tuple[np.ndarray, ...], words: int) -> list[Bags]:
+        """Those of several samples of documents, which are padded with -1."""
+        counts = [word_counts(tokens, words) for tokens in samples]
+        shares = sum(np.bincount(one.indices, minlength=words) for one in counts) / max(sum(map(len, samples)), 1)
+        many = np.flatnonzero(shares > FREQUENT)
+        made = [cls(one[:, many].toarray(), without(one, many), np.asarray(one.power(2).sum(1))) for one in counts]
+        return [one.as_type(np.float32) for one in made] if max(one.squares.max() for one in made) < 2**22 else made  # still exact
 
-        rows, places = (index.astype(np.int32) for index in np.nonzero(tokens >= 0))
-        counts = sparse.csr_array(
-            (np.ones(len(rows), np.int64), (rows, tokens[rows, places].astype(np.int32))), shape=(len(tokens), words)
-        )
-        return cls(counts, counts.power(2).sum(1))
+    def as_type(self, dtype) -> Bags:
+        return Bags(self.frequent.astype(dtype), self.rare.astype(dtype), self.squares.astype(dtype))
 
     def __len__(self) -> int:
         return len(self.squares)
 
     def __getitem__(self, rows: slice) -> Bags:
-        return Bags(self.counts[rows], self.squares[rows])
+        return Bags(self.frequent[rows], self.rare[rows], self.squares[rows])
+
+    def distances(self, other: Bags) -> np.ndarray:
+        """Squared distances to other documents, at the cost of the rare words that they have in common."""
+        rho = (self.rare @ other.rare.T).toarray()
+        rho += self.frequent @ other.frequent.T
+        rho *= -2
+        rho += self.squares[:, None]
+        rho += other.squares
+        return rho
+
+
+def word_counts(tokens: np.ndarray, words: int):
+    from scipy import sparse
+
+    rows, places = np.nonzero(tokens >= 0)
+    index = (rows.astype(np.int32), tokens[rows, places].astype(np.int32))
+    return sparse.csr_array((np.ones(len(rows)), index), shape=(len(tokens), words))
+
+
+def without(counts, words: np.ndarray):
+    """The same without some words."""
+    kept = np.ones(counts.shape[1])
+    kept[words] = 0.0
+    others = counts.multiply(kept[None]).tocsr()
+    others.eliminate_zeros()
+    return others
 
 
 def bag_distances(x: np.ndarray, y: np.ndarray, words: int) -> np.ndarray:
     """Squared distances of word counts."""
-    of_x, of_y = Bags.of(x, words), Bags.of(y, words)
-    return of_x.squares[:, None] + of_y.squares - 2 * (of_x.counts @ of_y.counts.T).toarray()
+    of_x, of_y = Bags.of((x, y), words)
+    return of_x.distances(of_y)
 
 
 @float64
@@ -103,7 +132,7 @@ def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[tuple[
         words = of_bags[0].n_values
         assert len(of_bags) == len(kernels)
         assert all(kernel.n_values == words for kernel in of_bags)
-        bags = [Bags.of(one, words) for one in samples]
+        bags = Bags.of(samples, words)
         largest = 2 * max(int(one.squares.max()) for one in bags)
         yield tuple(profile(kernel, largest) for kernel in of_bags), bags
     else:
@@ -115,13 +144,9 @@ def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[tuple[
 def profile(kernel: BagOfWords, largest: int) -> Callable[[np.ndarray], np.ndarray]:
     """k as a function of squared distances, which are whole numbers: looked up where there are few enough."""
     if largest < TABLE:
-        return np.asarray(_of_distances(kernel, np.arange(largest + 1.0))).take
-
-    def evaluated(rho: np.ndarray) -> np.ndarray:
-        size = 1 << (rho.size - 1).bit_length()  # few programs
-        return np.asarray(_of_distances(kernel, np.pad(rho.ravel(), (0, size - rho.size))))[: rho.size].reshape(rho.shape)
-
-    return evaluated
+        values = np.asarray(_of_distances(kernel, np.arange(largest + 1.0)))
+        return lambda rho: values.take(rho.astype(np.intp))
+    return lambda rho: np.array(_of_distances(kernel, rho))
 
 
 def without_preconditioner(kernel: Kernel, *samples: np.ndarray) -> tuple[Kernel, list[np.ndarray]]:
@@ -161,31 +186,14 @@ def tile_size(kernel: Kernel) -> int:
 
 def tile_sums(kernels: tuple[Any, ...], x: Any, left: Block, y: Any, right: Block, own: bool = False):
     """Row and column sums of k(x_i, y_j) over a tile for each kernel, without i = j where the samples are one (``own``)."""
-    if isinstance(x, Bags):
-        return bag_sums(kernels, x[left.there], y[right.there], own)
-    (kernel,) = kernels
-    tile = kernel_tile(kernel, x[left.there], y[right.there], (left.width, right.width))
-    if own:
-        np.fill_diagonal(tile, 0.0)
-    return tile.sum(1)[None], tile.sum(0)[None]
-
-
-def bag_sums(profiles: tuple[Any, ...], x: Bags, y: Bags, own: bool) -> tuple[np.ndarray, np.ndarray]:
-    """As if no two documents had a word in common, which squared lengths alone decide; then what those with one add to that."""
-    common = x.counts @ y.counts.T
-    row, column = np.repeat(np.arange(len(x)), np.diff(common.indptr)), common.indices
-    far = x.squares[row] + y.squares[column]
-    near = far - 2 * common.data
-    (of_x, place_x, times_x), (of_y, place_y, times_y) = (
-        np.unique(one.squares, return_inverse=True, return_counts=True) for one in (x, y)
-    )
-    rows, columns = np.empty((len(profiles), len(x))), np.empty((len(profiles), len(y)))
-    for number, value in enumerate(profiles):
-        apart, gain, itself = value(of_x[:, None] + of_y), value(near) - value(far), 0.0
+    x, y = x[left.there], y[right.there]
+    rows, columns = np.empty((len(kernels), len(x))), np.empty((len(kernels), len(y)))
+    rho = x.distances(y) if isinstance(x, Bags) else None
+    for number, kernel in enumerate(kernels):
+        tile = kernel_tile(kernel, x, y, (left.width, right.width)) if rho is None else kernel(rho)
         if own:
-            gain, itself = gain * (row != column), value(2 * x.squares)
-        rows[number] = (apart @ times_y)[place_x] - itself + np.bincount(row, gain, len(x))
-        columns[number] = (times_x @ apart)[place_y] - itself + np.bincount(column, gain, len(y))
+            np.fill_diagonal(tile, 0.0)
+        rows[number], columns[number] = tile.sum(1), tile.sum(0)
     return rows, columns
 
 
