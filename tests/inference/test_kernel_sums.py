@@ -52,8 +52,17 @@ def test_sums_are_those_of_the_gram_matrix(kernels, sample, table, monkeypatch):
             np.testing.assert_allclose(at_y.at(n, 40), between[:n].sum(0), rtol=1e-12, atol=1e-14)
 
 
-def test_distances_of_word_counts():
+@pytest.mark.parametrize("table", [2**22, 1])
+def test_distances_of_word_counts(table, monkeypatch):
+    monkeypatch.setattr(kernel_sums, "TABLE", table)
     x, y = documents(20, 0), documents(30, 1)
     counts_x, counts_y = (np.array([np.bincount(row[row >= 0], minlength=WORDS) for row in one]) for one in (x, y))
     expected = ((counts_x[:, None] - counts_y) ** 2).sum(2)
     np.testing.assert_array_equal(kernel_sums.bag_distances(x, y, WORDS), expected)
+
+
+def test_distances_of_long_documents_are_exact():
+    x = np.zeros((2, 30_001), np.int32)
+    x[1, 0] = 1
+    np.testing.assert_array_equal(kernel_sums.bag_distances(x, x, 2), [[0, 2], [2, 0]])
+    np.testing.assert_array_equal(kernel_sums.bag_distances(x[:1], x[:, :1], 2), [[30_000**2, 30_001**2 + 1]])

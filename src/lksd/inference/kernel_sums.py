@@ -18,7 +18,7 @@ from ..kernels.radial import whiten
 TILE = 1_024
 POINTWISE_TILE = 128
 FREQUENT = 1 / 24  # share of documents with a word from which on it is taken by dense products
-TABLE = 2**22  # distances of documents up to which kernel values are looked up
+TABLE = 2**22  # squared distances of documents up to which kernel values are looked up
 
 
 class Prefixes(NamedTuple):
@@ -45,11 +45,12 @@ class Bags:
         counts = [word_counts(tokens, words) for tokens in samples]
         shares = sum(np.bincount(one.indices, minlength=words) for one in counts) / max(sum(map(len, samples)), 1)
         many = np.flatnonzero(shares > FREQUENT)
-        made = [cls(one[:, many].toarray(), without(one, many), np.asarray(one.power(2).sum(1))) for one in counts]
-        return [one.as_type(np.float32) for one in made] if max(one.squares.max() for one in made) < 2**22 else made  # still exact
-
-    def as_type(self, dtype) -> Bags:
-        return Bags(self.frequent.astype(dtype), self.rare.astype(dtype), self.squares.astype(dtype))
+        squares = [np.asarray(one.power(2).sum(1)) for one in counts]
+        dtype = np.float32 if 2 * max(one.max() for one in squares) < TABLE else np.float64  # exact
+        return [
+            cls(one[:, many].toarray().astype(dtype), without(one, many).astype(dtype), square.astype(dtype))
+            for one, square in zip(counts, squares, strict=True)
+        ]
 
     def __len__(self) -> int:
         return len(self.squares)
