@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lksd.kernels import IMQ, BagOfWords, Hamming, PerCoordinate, Polynomial, Sum, Weighted
-from lksd.stein import Barker, Difference, Langevin, gram_sums, paired, stein_kernel
+from lksd.stein import Barker, Difference, Langevin, gram_matrix, gram_sums, matrix_sums, paired, stein_kernel
 
 N, DIM, L = 37, 4, 5
 
@@ -48,6 +48,19 @@ def test_sums_equal_dense(name):
         np.testing.assert_allclose(sums.squares, np.sum(off**2), rtol=1e-12)
         np.testing.assert_allclose(sums.diagonal, np.diag(h), rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(sums.products, h @ weights, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_from_known_matrices(name):
+    operator, kernel, (x, scores) = CASES[name]
+    matrices = np.stack([gram_matrix(operator, kernel, x, score) for score in scores])
+    expected = dense(operator, kernel, x, scores)
+    np.testing.assert_allclose(matrices, expected, atol=1e-12 * np.abs(expected).max(), rtol=0)
+    contrasts = np.array([[1.0, -1.0], [0.0, 1.0]])
+    known, computed = matrix_sums(matrices, contrasts), gram_sums(operator, kernel, x, scores, contrasts, whole=True)
+    for field in ("model_rows", "model_diagonal", "rows", "squares", "diagonal", "matrix"):
+        value = getattr(computed, field)
+        np.testing.assert_allclose(getattr(known, field), value, atol=1e-11 * np.abs(value).max(), rtol=0)
 
 
 @pytest.mark.parametrize("name", ["imq", "difference"])

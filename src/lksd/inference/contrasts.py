@@ -9,7 +9,7 @@ import numpy as np
 
 from .._validation import check_choice, check_number, check_probability, check_seed
 from ..engines import Engine
-from ..stein import GramSums, gram_sums, paired
+from ..stein import GramSums, gram_sums, matrix_sums, paired
 from . import ustatistic
 from .calibration import (
     BOOTSTRAP_LIMIT,
@@ -130,15 +130,40 @@ class Contrasts(NamedTuple):
 
 
 def studentise(
-    family: list[Hypothesis], options: Options, engine: Engine | None = None, sensitive: bool = False
+    family: list[Hypothesis],
+    options: Options,
+    engine: Engine | None = None,
+    sensitive: bool = False,
+    known: list[np.ndarray] | None = None,
 ) -> list[Contrasts]:
-    """Every hypothesis, on the same resamples."""
+    """Every hypothesis, on the same resamples; from all models' Gram matrices (S, n, n) where those are ``known``."""
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
     options = options._replace(pairs=pairs_of(options.pairs, n))
     chosen = choose_calibration(options, n, models)
     weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
-    return [contrasts_of(hypothesis, options, chosen, weights, engine, sensitive) for hypothesis in family]
+    whole = options.guarded and weights is not None  # for the expansion beside the bootstrap
+    against = against_last(models)
+
+    def sums(number: int) -> GramSums:
+        if known is not None:
+            return matrix_sums(known[number], against)
+        one = family[number]
+        return gram_sums(
+            one.operator,
+            one.kernel,
+            one.x,
+            one.scores,
+            against,
+            None if whole else weights,
+            sensitive=sensitive,
+            whole=whole,
+            pairs=options.pairs,
+            seed=options.seed,
+            engine=engine,
+        )
+
+    return [contrasts_of(hypothesis, sums(number), options, chosen, weights) for number, hypothesis in enumerate(family)]
 
 
 def choose_calibration(options: Options, n: int, models: int) -> str:
@@ -151,25 +176,10 @@ def choose_calibration(options: Options, n: int, models: int) -> str:
 
 
 def contrasts_of(
-    hypothesis: Hypothesis, options: Options, calibration: str, weights: np.ndarray | None, engine: Engine | None, sensitive: bool
+    hypothesis: Hypothesis, sums: GramSums, options: Options, calibration: str, weights: np.ndarray | None
 ) -> Contrasts:
-    kernel, operator, x, scores = hypothesis.kernel, hypothesis.operator, hypothesis.x, hypothesis.scores
-    n, models = len(x), len(scores)
-    pairs = all_pairs(models)
-    whole = options.guarded and weights is not None  # for the expansion beside the bootstrap
-    sums = gram_sums(
-        operator,
-        kernel,
-        x,
-        scores,
-        against_last(models),
-        None if whole else weights,
-        sensitive=sensitive,
-        whole=whole,
-        pairs=options.pairs,
-        seed=options.seed,
-        engine=engine,
-    )
+    scores, n = hypothesis.scores, len(hypothesis.x)
+    pairs = all_pairs(len(scores))
     alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
@@ -191,12 +201,13 @@ def contrasts_of(
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
         order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
-        at_pairs = values_at(hypothesis, order)
+        at_pairs = values_at(hypothesis, sums, order)
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
         estimate = np.where(regularised, other.estimate, estimate)
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
         if options.variance == "regularised":
             plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
+    expanded = calibration == "edgeworth" or (options.guarded and weights is not None)
     return Contrasts(
         hypothesis=hypothesis,
         sums=sums,
@@ -209,7 +220,7 @@ def contrasts_of(
         plain=plain,
         alike=alike,
         regularised=regularised,
-        expansion=expansion(hypothesis, sums, rows, pairs, options.seed) if whole or calibration == "edgeworth" else None,
+        expansion=expansion(hypothesis, sums, rows, pairs, options.seed) if expanded else None,
         replicates=None if weights is None else studentised_replicates(sums, weights, pairs),
         influences=influences,
     )
@@ -263,9 +274,11 @@ def said_of_size(test: Contrasts, options: Options) -> list[str]:
     return [f"{claim}; with fewer observations rare ones may be missing, and p-values too small."]
 
 
-def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
+def values_at(hypothesis: Hypothesis, sums: GramSums, order: np.ndarray) -> np.ndarray:
     """H of every model against the last, at disjoint pairs of observations."""
     first, second = order[0::2], order[1::2]
+    if sums.matrix is not None:
+        return sums.matrix[:, first, second]
     values = paired(hypothesis.operator, hypothesis.kernel, *hypothesis.at(first), *hypothesis.at(second))
     return against_last(len(values)) @ values
 

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from ..inference.beside_mmd import mmd_of_means
+from ..inference.calibration import BOOTSTRAP_LIMIT
+from ..inference.comparison import decide
+from ..inference.contrasts import Options, studentise
+from ..inference.hypotheses import Hypothesis
 from ..inference.kernel_sums import own_sums
 from ..inference.mmd import judge_means
-from ..kernels import PerCoordinate
+from ..kernels import Kernel, PerCoordinate
+from ..stein import Langevin, SteinOperator, gram_matrix
 from .experiment import Outcome, Task, timed
-from .mmd import means_of, sample_sums
+from .mmd import Means, means_of, sample_sums
 
 OF_P, OF_Q = 1, 2  # roles: the chains and samples of P and Q are independent even where both are the same model
 Label = Hashable  # what tells one model of a family from another
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A model's scores at the data, with the operators that they belong to."""
+
+    parts: tuple[np.ndarray, ...]
+    operators: tuple[SteinOperator, ...] = (Langevin(),)
+
+
+def judged(kind: str) -> tuple[str, str]:
+    """The variance and the calibration of a test: the normal threshold, as in the paper, for all methods but ours."""
+    return "auto", "auto" if kind in ("ours", "calibrated", "together") else "normal"
 
 
 def run_tests(
@@ -24,12 +44,12 @@ def run_tests(
     x: np.ndarray,
     *,
     pairs: Callable[[str], tuple[Label, Label]],
-    score: Callable[[str, Any, int, Any], tuple[Any, float]],
-    test: Callable[..., Any],
-    kernel: Callable[[str], Any],
+    score: Callable[[str, Any, int, Any], tuple[Scored, float]],
+    kernel: Callable[[str], Kernel],
+    judged: Callable[[str], tuple[str, str]] = judged,
     sample: Callable[[Any, int, int], np.ndarray] | None = None,
     count: Callable[[str, int], int] = lambda kind, n: n,
-    default: Callable[[np.ndarray], Any] = PerCoordinate.median,
+    default: str = "",
     scaled: bool = False,
 ) -> Iterator[Outcome]:
     """The outcomes of a trial on the data ``x``, of which smaller samples are prefixes.
@@ -41,18 +61,18 @@ def run_tests(
     ----------
     pairs : from a case to the labels of P and Q
     score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took
-    test : (kind, x, scores of P, scores of Q, kernel, seed, alpha) to a result; for "together" with the samples' ``means``
     kernel : from a name to a kernel
+    judged : from a kind to the variance and the calibration of its test
     sample : (label, role, count) to a sample of the model
     count : (kind, n) to the size of the models' samples
-    default : from data to a kernel
+    default : the name of the default kernel; none for the one that ``compare`` makes of real data
     scaled : whether the case is the squared scale of the kernel
     """
     sizes, largest = task.sizes, task.largest
     counts = tuple(sorted({count(kind, n) for kind in map(kind_of, task.methods) if of_samples(kind) for n in sizes}))
 
     def kernel_name(method: str, case: str) -> str:
-        name = method.partition("-")[2]
+        name = method.partition("-")[2] or default
         return f"{name}@{case}" if scaled else name
 
     names = tuple(
@@ -67,7 +87,7 @@ def run_tests(
         return dict(zip(names, made, strict=True))
 
     between = cache(lambda: dict(zip(names, own_sums(tuple(map(kernel, names)), x, sizes), strict=True)))
-    of_size = cache(lambda n: default(x[:n]))
+    grams = Grams(x, kernel)
     for case in task.cases:
         pair = pairs(case)
         for method in task.methods:
@@ -77,19 +97,71 @@ def run_tests(
             scores = [] if kind.startswith("mmd") else [score(kind, *one, pair) for one in roles]
             seconds = sum(took for _, took in scores) + sum(took for _, took in samples) / max(len(names), 1)
             for n in sizes:
-                chosen = kernel(name) if name else of_size(n)
                 means = None
                 if samples:
                     of_p, of_q = (made[name] for made, _ in samples)
                     means = means_of(of_p, of_q, between()[name], n, count(kind, n))
                 judge: Callable[[float], Any]
                 if scores:
-                    given = (first(values, n) for values, _ in scores)
-                    judge = partial(test, kind, x[:n], *given, chosen, task.seed, **{"means": means} if means else {})
+                    judge = partial(score_test, grams, tuple(one for one, _ in scores), name, n, judged(kind), task.seed, means)
                 else:
                     assert means is not None
-                    judge = partial(judge_means, *means, chosen)
+                    judge = partial(judge_means, *means, kernel(name))
                 yield from outcomes(case, method, n, task.alphas, judge, seconds * n / largest)
+
+
+class Grams:
+    """Stein Gram matrices of models at the data: one serves all pairs that a model is in, and smaller samples by its corner."""
+
+    def __init__(self, x: np.ndarray, named: Callable[[str], Kernel]):
+        self.size, self.named = len(x), named
+        self.default = cache(lambda n: PerCoordinate.median(x[:n]))
+        self.observations = cache(lambda scored: [operator.observations(x) for operator in scored.operators])
+        self.matrices = cache(self._matrices)
+
+    def kernel(self, name: str, n: int) -> Kernel:
+        """Without a name the default for real data, which depends on them."""
+        return self.named(name) if name else self.default(n)
+
+    def family(self, scored: tuple[Scored, ...], name: str, n: int) -> list[Hypothesis]:
+        """What is tested on the first n observations, for each operator."""
+        given = zip(
+            scored[0].operators, self.observations(scored[0]), zip(*(one.parts for one in scored), strict=True), strict=True
+        )
+        return [
+            Hypothesis(self.kernel(name, n), operator, x[:n], tuple(score[:n] for score in scores)) for operator, x, scores in given
+        ]
+
+    def known(self, scored: tuple[Scored, ...], name: str, n: int) -> list[np.ndarray] | None:
+        """The models' matrices at the first n observations, for each operator, where they are small enough to hold."""
+        whole = self.size if name else n
+        if whole > BOOTSTRAP_LIMIT:
+            return None
+        found = zip(*(self.matrices(one, name, whole) for one in scored), strict=True)
+        return [np.stack([matrix[:n, :n] for matrix in matrices]) for matrices in found]
+
+    def _matrices(self, scored: Scored, name: str, n: int) -> list[np.ndarray]:
+        return [gram_matrix(one.operator, one.kernel, one.x, one.scores[0]) for one in self.family((scored,), name, n)]
+
+
+def score_test(
+    grams: Grams,
+    scored: tuple[Scored, ...],
+    name: str,
+    n: int,
+    judged: tuple[str, str],
+    seed: int,
+    means: Means | None,
+    alpha: float,
+):
+    """``compare_scores`` on the first n observations, and beside the MMD where its ``means`` are given."""
+    options = Options("greater", alpha, 0.0, *judged, "max-t", seed).checked()
+    tests = studentise(grams.family(scored, name, n), options, known=grams.known(scored, name, n))
+    if means is None:
+        return decide(tests, options)[0]
+    result, _ = decide(tests, options, mmd_of_means(*means, grams.kernel(name, n), options))
+    assert result.mmd is not None
+    return min((result, result.mmd), key=lambda one: one.pvalue)
 
 
 def kind_of(method: str) -> str:
@@ -98,11 +170,6 @@ def kind_of(method: str) -> str:
 
 def of_samples(kind: str) -> bool:
     return kind.startswith("mmd") or kind == "together"
-
-
-def first(scores: Any, n: int) -> Any:
-    """The scores of the first n observations, for each operator where there are several."""
-    return tuple(part[:n] for part in scores) if isinstance(scores, tuple) else scores[:n]
 
 
 def outcomes(case: str, method: str, n: int, alphas: tuple[float, ...], test: Callable, shared: float) -> Iterator[Outcome]:

@@ -26,8 +26,8 @@ from ...scores.operators import DISCRETE
 from ...stein import SteinOperator
 from ..abstracts import corpus, of_length, topic_model
 from ..experiment import TABLE, Experiment, Outcome, Task
-from ..testing import OF_P, OF_Q, run_tests
-from .topics import Lengths, Scored, document_test, documents
+from ..testing import OF_P, OF_Q, Scored, run_tests
+from .topics import Lengths, documents
 
 LENGTH, TARGET = 100, "stat.TH"
 ALL = 10_000  # documents of a model at most, for the MMD
@@ -101,7 +101,7 @@ class Articles:
         size = models[OF_P].n_values
 
         def scores(kind: str, label: Any, role: int, pair: Any) -> tuple[Scored, float]:
-            return Scored(scored(folder, kind, role), operators(kind, models))[rows], 0.0
+            return Scored(tuple(part[rows] for part in scored(folder, kind, role)), operators(kind, models)), 0.0
 
         return run_tests(
             task,
@@ -111,8 +111,7 @@ class Articles:
             sample=lambda label, role, count: documents(models[role], count, task.seed + role, LENGTH),
             count=lambda kind, n: ALL if kind == "mmdextra" else n + sum(LENGTHS["lksd"]),
             kernel=lambda name: kernel(size),
-            test=document_test,
-            default=lambda x: kernel(size),
+            default="imq",
         )
 
 

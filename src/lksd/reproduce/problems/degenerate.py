@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from ... import compare_scores
-from ...kernels import Kernel
 from ..experiment import Experiment, Outcome, Task, timed
-from ..testing import run_tests
+from ..testing import Scored, run_tests
 from . import ppca, topics
 
 ESTIMATORS = ("jackknife", "ustat", "vstat")
 OURS = ("regularised", "calibrated")
 
 
-def variance_test(kind: str, x: np.ndarray, p, q, kernel: Kernel, seed: int, alpha: float, operator=None):
+def judged(kind: str) -> tuple[str, str]:
     """A kind is a variance estimator, with the normal threshold; or the jackknife with the calibration that is our default."""
-    variance, calibration = ("jackknife", "auto") if kind == "calibrated" else (kind, "normal")
-    return compare_scores(x, p, q, kernel, operator=operator, alpha=alpha, variance=variance, calibration=calibration, seed=seed)
+    return ("jackknife", "auto") if kind == "calibrated" else (kind, "normal")
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class ClosePPCA:
         x = ppca.draws(ppca.weight(self.dim), task.largest, task, ppca.DATA)
 
         @timed
-        def score(delta: float, role: int) -> np.ndarray:
+        def score(delta: float, role: int) -> Scored:
             return ppca.scores("lksd", ppca.perturbed(delta, self.dim), x, task.seed + role)
 
         return run_tests(
@@ -43,7 +38,7 @@ class ClosePPCA:
             pairs=self.deltas.__getitem__,
             score=lambda kind, delta, role, pair: score(delta, role),
             kernel=lambda name: ppca.kernel(name, self.dim),
-            test=variance_test,
+            judged=judged,
         )
 
 
@@ -58,12 +53,9 @@ class CloseLDA:
         x = topics.documents(given.model((0.0, 0.0)), task.largest, task.seed)
 
         @timed
-        def score(label: topics.Label, role: int) -> topics.Scored:
+        def score(label: topics.Label, role: int) -> Scored:
             model = given.model(label)
             return topics.scores("lksd", model, [model, model], x, task.seed + role, given.lengths)
-
-        def test(kind: str, x: np.ndarray, p: topics.Scored, q: topics.Scored, kernel: Kernel, seed: int, alpha: float):
-            return variance_test(kind, x, p.parts[0], q.parts[0], kernel, seed, alpha, p.operators[0])
 
         return run_tests(
             task,
@@ -71,7 +63,7 @@ class CloseLDA:
             pairs=given.labels.__getitem__,
             score=lambda kind, label, role, pair: score(label, role),
             kernel=lambda name: topics.kernel(name, given.words),
-            test=test,
+            judged=judged,
         )
 
 

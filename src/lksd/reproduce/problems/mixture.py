@@ -14,8 +14,8 @@ from ...kernels import IMQ, Kernel
 from ...models import DirichletProcessMixture
 from ...models.drawing import draw
 from ..experiment import Experiment, Outcome, Task, timed
-from ..testing import run_tests
-from .ppca import DATA, score_test
+from ..testing import Scored, run_tests
+from .ppca import DATA
 
 DIM, TRAIN, SETS, HOLDOUT = 10, 5, 50, 500
 WARMUP, DRAWS = 1_000, 500  # single-site updates in the paper; a sweep of ours makes one for each training point
@@ -49,8 +49,9 @@ def run(task: Task) -> Iterator[Outcome]:
     x = np.sqrt(3) * task.rng(DATA).normal(size=(task.largest, DIM))
 
     @timed
-    def score(kind: str, delta: float, role: int) -> np.ndarray:
-        return estimate_scores(conditioned(delta, train), x, seed=task.seed + role, progress=False, **KINDS[kind]).score
+    def score(kind: str, delta: float, role: int) -> Scored:
+        found = estimate_scores(conditioned(delta, train), x, seed=task.seed + role, progress=False, **KINDS[kind])
+        return Scored((found.score,))
 
     return run_tests(
         task,
@@ -60,7 +61,6 @@ def run(task: Task) -> Iterator[Outcome]:
         sample=lambda delta, role, count: draw(conditioned(delta, train), count, task.seed + role),
         count=lambda kind, n: n + WARMUP + DRAWS,
         kernel=kernel,
-        test=score_test,
     )
 
 

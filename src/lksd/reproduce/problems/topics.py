@@ -9,12 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import compare_scores, discrete_operators, estimate_scores
+from ... import discrete_operators, estimate_scores
 from ..._float64 import as_float64
-from ...inference.beside_mmd import mmd_of_means
-from ...inference.comparison import decide
-from ...inference.contrasts import Options, studentise
-from ...inference.hypotheses import hypotheses
 from ...inference.kernel_sums import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
 from ...models import LDA
@@ -22,8 +18,7 @@ from ...models.drawing import draw
 from ...scores.operators import DISCRETE
 from ...stein import SteinOperator
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
-from ..mmd import Means
-from ..testing import run_tests
+from ..testing import Scored, run_tests
 
 TOPICS, WORDS, LENGTH = 3, 10_000, 50
 PRIOR = 0.1  # a_0 of the data's model
@@ -111,21 +106,9 @@ class Documents:
             sample=lambda label, role, count: documents(self.model(label), count, task.seed + role),
             count=lambda kind, n: n + sum(self.lengths),
             kernel=lambda name: kernel(name, self.words, self.spread),
-            test=document_test,
-            default=lambda x: kernel("imq", self.words),
+            default="imq",
             scaled=self.scaled,
         )
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Scores together with the operators that they belong to."""
-
-    parts: tuple[np.ndarray, ...]
-    operators: tuple[SteinOperator, ...]
-
-    def __getitem__(self, rows) -> Scored:
-        return Scored(tuple(part[rows] for part in self.parts), self.operators)
 
 
 def scores(kind: str, model: LDA, pair: list[LDA], x: np.ndarray, seed: int, lengths: Lengths) -> Scored:
@@ -145,20 +128,6 @@ def scores(kind: str, model: LDA, pair: list[LDA], x: np.ndarray, seed: int, len
         options = {}  # exact ratios where they are cheap
     found = estimate_scores(model, x, operator=operators[kind], seed=seed, progress=False, **options)
     return Scored(found.part("score"), found.operators)
-
-
-def document_test(
-    kind: str, x: np.ndarray, p: Scored, q: Scored, kernel: Kernel, seed: int, alpha: float, means: Means | None = None
-):
-    """The paper's normal threshold for all but ours, which corrects for its two operators, and for the MMD where that is beside."""
-    if means is not None:
-        options = Options("greater", alpha, 0.0, "auto", "auto", "max-t", seed)
-        tests = studentise(hypotheses(x, (p.parts, q.parts), ("P", "Q"), kernel, p.operators, None), options)
-        result, _ = decide(tests, options, mmd_of_means(*means, kernel, options))
-        assert result.mmd is not None
-        return min((result, result.mmd), key=lambda one: one.pvalue)
-    calibration = "auto" if kind == "ours" else "normal"
-    return compare_scores(x, p.parts, q.parts, kernel, operator=p.operators, alpha=alpha, calibration=calibration, seed=seed)
 
 
 def prior(delta_p: float, delta_q: float) -> tuple[Label, Label]:

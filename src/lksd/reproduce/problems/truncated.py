@@ -16,8 +16,8 @@ from ...models import TruncatedPPCA
 from ...models.drawing import draw
 from ...samplers import Exchange
 from ..experiment import TABLE, Experiment, Outcome, Task, timed
-from ..testing import run_tests
-from .ppca import HOLDOUT, LATENT, NOISE, PROBLEM_1, PROBLEM_2, SIZES, crossed, perturbed, score_test
+from ..testing import Scored, run_tests
+from .ppca import HOLDOUT, LATENT, NOISE, PROBLEM_1, PROBLEM_2, SIZES, crossed, perturbed
 
 DIM, RADIUS, FLAT = 100, 50.0, 45.0
 WARMUP, DRAWS = 500, 2_000
@@ -50,8 +50,9 @@ class Truncated:
         x = sample(0.0, task.largest, task.seed)
 
         @timed
-        def score(kind: str, delta: float, role: int) -> np.ndarray:
-            return estimate_scores(truncated(delta), x, seed=task.seed + role, progress=False, **KINDS[kind]).score
+        def score(kind: str, delta: float, role: int) -> Scored:
+            found = estimate_scores(truncated(delta), x, seed=task.seed + role, progress=False, **KINDS[kind])
+            return Scored((found.score,))
 
         return run_tests(
             task,
@@ -61,7 +62,6 @@ class Truncated:
             sample=lambda delta, role, count: sample(delta, count, task.seed + role),
             count=lambda kind, n: n + WARMUP + DRAWS,
             kernel=kernel,
-            test=score_test,
         )
 
 
