@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lksd.cli import main
-from lksd.reproduce import problems
+from lksd.reproduce import folder, problems
 from lksd.reproduce.experiment import Outcome
 from lksd.reproduce.problems import EXPERIMENTS, experiment_named
 from lksd.reproduce.published import PUBLISHED, TABLES, TRIALS, published
@@ -110,21 +110,40 @@ def test_a_study_as_a_folder(study, tmp_path, capsys, monkeypatch):
     kept = [experiment_named(name) for name in ("lda-problem2", "mixture", "ppca-heatmap")]
     monkeypatch.setattr(problems, "EXPERIMENTS", kept)
     assert main(["reproduce", "export", "--store", str(study), "--output", str(tmp_path)]) == 0
-    assert "index.md and 6 files beside it" in capsys.readouterr().out
+    assert "index.md and 7 files beside it" in capsys.readouterr().out
     page = (tmp_path / "index.md").read_text()
     assert "| 0.05 | LKSD (IMQ) | 0.333 (0.070) agrees | 0.333 (0.183) agrees |" in page
     assert "| 1.5 | 0.05 | ours | 0.333 | 0.333 |" in page
     assert "    lksd reproduce mixture --trials 3\n" in page
     assert "1.01/1.01" not in page  # a heat map is a picture
+    with (tmp_path / "seeds.csv").open() as file:
+        seeds = {(row["experiment"], row["trial"]): int(row["seed"]) for row in csv.DictReader(file)}
     for experiment in kept:
         assert f"![{experiment.title}]({experiment.name}.svg)" in page
         with (tmp_path / f"{experiment.name}.csv").open() as file:
             rows = list(csv.DictReader(file))
         stored = Store(study).trials(experiment)
         assert len(rows) == len(stored) == len(experiment.cases) * 2 * 3
+        grid = experiment.name == "ppca-heatmap"
         for row in rows:
-            one = stored[row["case"], int(row["n"]), int(row["trial"]), int(row["seed"])]
-            assert {name: (float(row[f"{name} statistic"]), float(row[f"{name} p"])) for name in experiment.all_methods} == one
+            one = stored[row["case"], int(row["n"]), int(row["trial"]), seeds[experiment.name, row["trial"]]]
+            for name in experiment.all_methods:
+                statistic, pvalue = one[name]
+                assert float(row[f"{name} p"]) == pvalue
+                assert f"{name} statistic" not in row if grid else float(row[f"{name} statistic"]) == statistic
+
+
+def test_trials_of_the_same_number_have_their_seed_beside_it(tmp_path):
+    experiment, store = experiment_named("lda-problem2"), Store(tmp_path / "study.sqlite")
+    for trial, seed in ((0, 5), (1, 6), (1, 7)):
+        store.write(
+            experiment, trial, seed, [Outcome("", "ours", 100, alpha, 1.0, 0.16, False, 1.0) for alpha in experiment.alphas]
+        )
+    folder.write_folder([experiment], store, tmp_path)
+    assert (tmp_path / "lda-problem2.csv").read_text() == (
+        "case,n,trial,ours statistic,ours p\n,100,0,1,0.16\n,100,1/6,1,0.16\n,100,1/7,1,0.16\n"
+    )
+    assert (tmp_path / "seeds.csv").read_text() == "experiment,trial,seed\nlda-problem2,0,5\nlda-problem2,1,6\nlda-problem2,1,7\n"
 
 
 def test_list_has_a_line_for_each(capsys):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .experiment import Experiment
@@ -13,33 +14,62 @@ from .show import Cell, cells, method_name, summary
 from .store import Store
 
 PAGE = "index.md"
-MOST_CASES = 20  # of an experiment with a table; heat maps and grids of chains are pictures
+SEEDS = "seeds.csv"
+MOST_CASES = 20  # of an experiment that is not a grid
+Trials = dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]  # by case, n, trial and seed; and by method
 
 
 def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) -> list[Path]:
-    """Every experiment of which the store has trials: NAME.csv and NAME.svg, and one page of all. Returns the paths."""
+    """NAME.csv and NAME.svg of every experiment of which the store has trials, the seeds of all trials, and one page: their paths."""
     kept = [(experiment, found) for experiment in experiments if (found := cells(experiment, store))]
     if not kept:
         raise ValueError(f"export: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
-    paths = [folder / PAGE]
+    paths = [folder / PAGE, folder / SEEDS]
+    seeds: list[tuple[str, int, int]] = []
     for experiment, found in kept:
-        paths += [write_trials(experiment, store, folder), *save_figure(experiment, found, folder, kinds=("svg",))]
+        trials = store.trials(experiment)
+        paths += [write_trials(experiment, trials, folder), *save_figure(experiment, found, folder, kinds=("svg",))]
+        seeds += sorted({(experiment.name, trial, seed) for _, _, trial, seed in trials})
+    write_table(paths[1], ["experiment", "trial", "seed"], seeds)
     paths[0].write_text("\n".join(page(kept, store)) + "\n", encoding="utf-8")
     return paths
 
 
-def write_trials(experiment: Experiment, store: Store, folder: Path) -> Path:
-    """A row for each case, sample size and trial; for each method its statistic and p-value. Levels follow from those."""
-    found = store.trials(experiment)
+def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
+    """A row for each case, sample size and trial; for each method its statistic and p-value, for grids of cases the p-value alone.
+
+    Levels follow from those. Trials of the same number have their seed beside it.
+    """
     methods = [name for name in experiment.all_methods if any(name in row for row in found.values())]
+    twice = Counter(trial for trial, _ in {key[2:] for key in found})
+    kinds = ("p",) if is_grid(experiment) else ("statistic", "p")
+
+    def values(row: dict[str, tuple[float | None, float]]) -> Iterator[str]:
+        for name in methods:
+            for value in row.get(name, (None, None))[-len(kinds) :]:
+                yield "" if value is None else f"{value:.4g}"
+
+    rows = (
+        (case, n, trial if twice[trial] == 1 else f"{trial}/{seed}", *values(row))
+        for (case, n, trial, seed), row in sorted(
+            found.items(), key=lambda item: (experiment.cases.index(item[0][0]), *item[0][1:])
+        )
+    )
     path = folder / f"{experiment.name}.csv"
+    write_table(path, ["case", "n", "trial", *(f"{name} {kind}" for name in methods for kind in kinds)], rows)
+    return path
+
+
+def write_table(path: Path, header: list[str], rows: Iterable[tuple]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["case", "n", "trial", "seed", *(f"{name} {what}" for name in methods for what in ("statistic", "p"))])
-        for key, row in sorted(found.items(), key=lambda item: (experiment.cases.index(item[0][0]), *item[0][1:])):
-            values = (row.get(name, (None, None)) for name in methods)
-            writer.writerow([*key, *("" if value is None else f"{value:.4g}" for pair in values for value in pair)])
-    return path
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def is_grid(experiment: Experiment) -> bool:
+    """Heat maps and grids of chains are pictures; others have a table."""
+    return len(experiment.cases) > MOST_CASES
 
 
 def page(kept: list[tuple[Experiment, list[Cell]]], store: Store) -> list[str]:
@@ -56,7 +86,8 @@ def page(kept: list[tuple[Experiment, list[Cell]]], store: Store) -> list[str]:
         f"Versions: {versions}.",
         "",
         "A cell holds our rate, the published one in brackets, and the mark of `lksd reproduce show`. For what the paper lacks the",
-        "bracket holds the best that the paper has in the same cell. Each experiment's CSV has every trial with its seed.",
+        "bracket holds the best that the paper has in the same cell. Each experiment's CSV has every trial, and",
+        "[seeds.csv](seeds.csv) the seeds.",
     ]
     for experiment, found in kept:
         lines += ["", *section(experiment, found)]
@@ -74,7 +105,7 @@ def section(experiment: Experiment, found: list[Cell]) -> list[str]:
         "",
         f"![{experiment.title}]({name}.svg)",
         "",
-        *(() if len(experiment.cases) > MOST_CASES else wide_table(experiment, found)),
+        *(() if is_grid(experiment) else wide_table(experiment, found)),
     ]
 
 
