@@ -40,17 +40,22 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     panels = heat_panels(experiment, found) if is_grid(experiment) else curve_panels(experiment, found)
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(WIDTH * columns + (0 if is_grid(experiment) else LEGEND), HEIGHT * rows + 0.6), layout="constrained")
+    grid = is_grid(experiment)
+    width = HEIGHT * columns + 0.8 if grid else WIDTH * columns + LEGEND
+    figure = Figure(figsize=(width, HEIGHT * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
-    plot = plot_heat if is_grid(experiment) else plot_curves
+    plot = plot_heat if grid else plot_curves
     for ax, (title, cells) in zip(axes, panels.items(), strict=False):
         plot(new_axes(ax), experiment, cells)
         ax.set_title(title, fontsize=9, loc="left")
     entries: dict[str, Any] = {}
     for ax in axes:
         entries |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if grid:
+        bar = figure.colorbar(axes[0].collections[0], ax=axes.tolist(), label="rejection rate", shrink=0.5, aspect=30)
+        bar.outline.set_visible(False)
     if entries:
         figure.legend(
             entries.values(), entries.keys(), loc="outside right center", frameon=False, fontsize=7, labelcolor=INK, handlelength=3

@@ -20,7 +20,7 @@ Trials = dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]] 
 
 
 def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) -> list[Path]:
-    """NAME.csv and NAME.svg of every experiment that the store has trials of, the seeds of all trials, and one page: their paths."""
+    """NAME.csv and NAME.svg of every experiment that the store has trials of, the seeds of all trials, and one page: paths."""
     kept = [(experiment, found) for experiment in experiments if (found := cells(experiment, store))]
     if not kept:
         raise ValueError(f"export: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
