@@ -19,8 +19,6 @@ from lksd.reproduce.store import Store
 
 N = 16
 NEEDS_DATA = [one.name for one in EXPERIMENTS if one.prepare is not None]
-ONE_OF_EACH_KIND = {"ppca-problem1", "ppca-sampler", "mixture", "lda-identical"}
-SLOW_BASELINE = {"lda-topics"}  # its MMD takes samples of 14,000 documents
 
 
 def small_run(experiment, store, *more):
@@ -28,17 +26,17 @@ def small_run(experiment, store, *more):
     options = ["--trials", "1", "--n", str(N), "--processes", "1", "--store", str(store), *more]
     if experiment.cases != ("",):
         options += ["--cases", f"{experiment.cases[0]},{experiment.cases[-1]}"]
-    methods = [name for name in experiment.all_methods if not (experiment.name in SLOW_BASELINE and name.startswith("mmd"))]
-    assert main(["reproduce", experiment.name, *options, "--methods", ",".join(methods)]) == 0
+    assert main(["reproduce", experiment.name, *options]) == 0
     cases = dict.fromkeys((experiment.cases[0], experiment.cases[-1]))
-    return {(case, method, N, alpha) for case in cases for method in methods for alpha in experiment.alphas}
+    return {(case, method, N, alpha) for case in cases for method in experiment.all_methods for alpha in experiment.alphas}
 
 
-def quick_or_slow(name):
-    return pytest.param(name, marks=[] if name in ONE_OF_EACH_KIND else pytest.mark.slow)
+def with_its_kind(name):
+    """Experiments on the same models share compiled programs, in one process."""
+    return pytest.param(name, marks=pytest.mark.xdist_group(f"experiments: {name.partition('-')[0]}"))
 
 
-@pytest.mark.parametrize("name", [quick_or_slow(one.name) for one in EXPERIMENTS if one.name not in NEEDS_DATA])
+@pytest.mark.parametrize("name", [with_its_kind(one.name) for one in EXPERIMENTS if one.name not in NEEDS_DATA])
 def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ppca, "EXTRA", 500)
     experiment, store = experiment_named(name), tmp_path / "study.sqlite"
@@ -51,7 +49,7 @@ def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
     assert "0 trials run" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [NEEDS_DATA[0], pytest.param(NEEDS_DATA[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [with_its_kind(name) for name in NEEDS_DATA])
 def test_every_experiment_on_arxiv_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(arxiv, "ALL", 600)
     monkeypatch.setattr(arxiv, "LENGTHS", dict.fromkeys(arxiv.LENGTHS, topics.Lengths(100, 200)))
