@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -66,3 +68,23 @@ def test_distances_of_long_documents_are_exact():
     x[1, 0] = 1
     np.testing.assert_array_equal(kernel_sums.bag_distances(x, x, 2), [[0, 2], [2, 0]])
     np.testing.assert_array_equal(kernel_sums.bag_distances(x[:1], x[:, :1], 2), [[30_000**2, 30_001**2 + 1]])
+
+
+def test_a_full_preconditioner_far_from_the_origin():
+    x, y = points(30, 0), points(40, 1)
+    kernel = IMQ.covariance(points(50, 3) @ np.diag([1.0, 1e-2, 1e-4]))
+    near, far = (cross_sums((kernel,), x + shift, y + shift, (30,), (40,))[0][0].sums for shift in (0.0, 2.0**20))
+    expected = gram(kernel, x + 2.0**20, y + 2.0**20).sum(1)
+    np.testing.assert_allclose(far[0], expected, rtol=1e-9)
+    assert not np.array_equal(near, far)  # the data themselves are rounded there
+
+
+def test_a_kernel_that_reads_its_preconditioner_keeps_it():
+    class Normalised(Gaussian):
+        def profile(self, squared):
+            return jax.tree.map(lambda part: part / jnp.linalg.det(self.preconditioner), super().profile(squared))
+
+    x, y = points(8, 0), points(9, 1)
+    kernel = Normalised(np.diag([1.0, 2.0, 3.0]))
+    ((rows, _),) = cross_sums((kernel,), x, y, (8,), (9,))
+    np.testing.assert_allclose(rows.sums[0], gram(kernel, x, y).sum(1), rtol=1e-12)

@@ -133,7 +133,7 @@ def test_a_study_as_a_folder(study, tmp_path, capsys, monkeypatch):
                 assert f"{name} statistic" not in row if grid else float(row[f"{name} statistic"]) == statistic
 
 
-def test_trials_of_the_same_number_have_their_seed_beside_it(tmp_path):
+def test_trials_of_the_same_number_have_their_seeds_beside_them(tmp_path):
     experiment, store = experiment_named("lda-problem2"), Store(tmp_path / "study.sqlite")
     for trial, seed in ((0, 5), (1, 6), (1, 7)):
         store.write(
@@ -141,7 +141,7 @@ def test_trials_of_the_same_number_have_their_seed_beside_it(tmp_path):
         )
     folder.write_folder([experiment], store, tmp_path)
     assert (tmp_path / "lda-problem2.csv").read_text() == (
-        "case,n,trial,ours statistic,ours p\n,100,0,1,0.16\n,100,1/6,1,0.16\n,100,1/7,1,0.16\n"
+        "case,n,trial,seed,ours statistic,ours p\n,100,0,5,1,0.16\n,100,1,6,1,0.16\n,100,1,7,1,0.16\n"
     )
     assert (tmp_path / "seeds.csv").read_text() == "experiment,trial,seed\nlda-problem2,0,5\nlda-problem2,1,6\nlda-problem2,1,7\n"
 

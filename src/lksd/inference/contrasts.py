@@ -147,6 +147,7 @@ def studentise(
 
     def sums(number: int) -> GramSums:
         if known is not None:
+            assert options.pairs is None
             return matrix_sums(known[number], against)
         one = family[number]
         return gram_sums(
@@ -207,7 +208,7 @@ def contrasts_of(
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
         if options.variance == "regularised":
             plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
-    expanded = calibration == "edgeworth" or (options.guarded and weights is not None)
+    expanded = calibration == "edgeworth" or (calibration == "bootstrap" and options.guarded)
     return Contrasts(
         hypothesis=hypothesis,
         sums=sums,

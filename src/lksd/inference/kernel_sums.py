@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._float64 import float64
-from ..kernels import BagOfWords, Kernel, Radial, kernel_block, named_errors
+from ..kernels import IMQ, BagOfWords, Gaussian, Kernel, Radial, kernel_block, named_errors
 from ..kernels.radial import whiten
 
 TILE = 1_024
 POINTWISE_TILE = 128
 FREQUENT = 1 / 24  # share of documents with a word from which on it is taken by dense products
 TABLE = 2**22  # squared distances of documents up to which kernel values are looked up
+EXACT = 2**23  # and up to which single precision has them exactly
 
 
 class Prefixes(NamedTuple):
@@ -33,22 +34,22 @@ class Prefixes(NamedTuple):
 
 @dataclass(frozen=True)
 class Bags:
-    """Word counts of documents, and their squared lengths."""
+    """Word counts of documents as sparse (n, words) arrays, and their squared lengths."""
 
-    frequent: np.ndarray  # (n, words that many documents have)
-    rare: Any  # a sparse (n, words) array of all others
+    frequent: Any  # of the words that many documents have
+    rare: Any  # of all others
     squares: np.ndarray
 
     @classmethod
     def of(cls, samples: tuple[np.ndarray, ...], words: int) -> list[Bags]:
         """Those of several samples of documents, which are padded with -1."""
         counts = [word_counts(tokens, words) for tokens in samples]
-        shares = sum(np.bincount(one.indices, minlength=words) for one in counts) / max(sum(map(len, samples)), 1)
+        shares = sum(np.bincount(one.indices, minlength=words) for one in counts) / sum(map(len, samples))
         many = np.flatnonzero(shares > FREQUENT)
         squares = [np.asarray(one.power(2).sum(1)) for one in counts]
-        dtype = np.float32 if 2 * max(one.max() for one in squares) < TABLE else np.float64  # exact
+        dtype = np.float32 if 2 * max(one.max() for one in squares) < EXACT else np.float64
         return [
-            cls(one[:, many].toarray().astype(dtype), without(one, many).astype(dtype), square.astype(dtype))
+            cls(one[:, many].astype(dtype), without(one, many).astype(dtype), square.astype(dtype))
             for one, square in zip(counts, squares, strict=True)
         ]
 
@@ -61,7 +62,7 @@ class Bags:
     def distances(self, other: Bags) -> np.ndarray:
         """Squared distances to other documents, at the cost of the rare words that they have in common."""
         rho = (self.rare @ other.rare.T).toarray()
-        rho += self.frequent @ other.frequent.T
+        rho += self.frequent.toarray() @ other.frequent.toarray().T
         rho *= -2
         rho += self.squares[:, None]
         rho += other.squares
@@ -95,11 +96,12 @@ def bag_distances(x: np.ndarray, y: np.ndarray, words: int) -> np.ndarray:
 def own_sums(kernels: tuple[Kernel, ...], y: np.ndarray, widths: tuple[int, ...]) -> list[Prefixes]:
     """Of k(y_i, y_j) over j != i, for each kernel."""
     made = []
-    for group, (points,) in groups(kernels, y):
-        sums, found = np.zeros((len(group), len(widths), len(y))), blocks(widths, tile_size(kernels[0]))
+    for group in groups(kernels, y):
+        (points,) = group.samples
+        sums, found = np.zeros((len(group.kernels), len(widths), len(y))), blocks(widths, group.tile)
         for number, left in enumerate(found):
             for right in found[number:]:
-                rows, columns = tile_sums(group, points, left, points, right, own=left is right)
+                rows, columns = tile_sums(group.kernels, points, left, points, right, own=left is right)
                 sums[:, right.segment :, left.start : left.end] += rows[:, None]
                 if left is not right:
                     sums[:, left.segment :, right.start : right.end] += columns[:, None]
@@ -113,11 +115,12 @@ def cross_sums(
 ) -> list[tuple[Prefixes, Prefixes]]:
     """At each x over the first ``counts`` of y, and at each y over the first ``sizes`` of x, for each kernel."""
     made = []
-    for group, (at_x, at_y) in groups(kernels, x, y):
-        over_y, over_x = np.zeros((len(group), len(counts), len(x))), np.zeros((len(group), len(sizes), len(y)))
-        for left in blocks(sizes, tile_size(kernels[0])):
-            for right in blocks(counts, tile_size(kernels[0])):
-                rows, columns = tile_sums(group, at_x, left, at_y, right)
+    for group in groups(kernels, x, y):
+        at_x, at_y = group.samples
+        over_y, over_x = (np.zeros((len(group.kernels), len(widths), n)) for widths, n in ((counts, len(x)), (sizes, len(y))))
+        for left in blocks(sizes, group.tile):
+            for right in blocks(counts, group.tile):
+                rows, columns = tile_sums(group.kernels, at_x, left, at_y, right)
                 over_y[:, right.segment :, left.start : left.end] += rows[:, None]
                 over_x[:, left.segment :, right.start : right.end] += columns[:, None]
         made += [
@@ -126,35 +129,44 @@ def cross_sums(
     return made
 
 
-def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Kernels that can share a visit of the pairs, with the samples in the form that they take."""
+class Group(NamedTuple):
+    """Kernels that share a visit of the pairs, with the samples in the form that they take."""
+
+    kernels: tuple[Any, ...]
+    samples: list[Any]
+    tile: int
+
+
+def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[Group]:
+    """All kernels of word counts together, in their order; or each kernel alone."""
     of_bags = [kernel for kernel in kernels if isinstance(kernel, BagOfWords)]
     if of_bags:
-        words = of_bags[0].n_values
         assert len(of_bags) == len(kernels)
-        assert all(kernel.n_values == words for kernel in of_bags)
-        bags = Bags.of(samples, words)
+        assert len({kernel.n_values for kernel in of_bags}) == 1
+        bags = Bags.of(samples, of_bags[0].n_values)
         largest = 2 * max(int(one.squares.max()) for one in bags)
-        yield tuple(profile(kernel, largest) for kernel in of_bags), bags
+        yield Group(tuple(profile(kernel, largest) for kernel in of_bags), bags, TILE)
     else:
         for kernel in kernels:
             plain, taken = without_preconditioner(kernel, *samples)
-            yield (plain,), taken
+            yield Group((plain,), taken, TILE if kernel.domain == "real" else POINTWISE_TILE)
 
 
 def profile(kernel: BagOfWords, largest: int) -> Callable[[np.ndarray], np.ndarray]:
     """k as a function of squared distances, which are whole numbers: looked up where there are few enough."""
     if largest < TABLE:
-        values = np.asarray(_of_distances(kernel, np.arange(largest + 1.0)))
+        size = 1 << (largest + 1).bit_length()  # few programs
+        values = np.asarray(_of_distances(kernel, np.arange(float(size))))
         return lambda rho: values.take(rho.astype(np.intp))
     return lambda rho: np.array(_of_distances(kernel, rho))
 
 
 def without_preconditioner(kernel: Kernel, *samples: np.ndarray) -> tuple[Kernel, list[np.ndarray]]:
     """The same kernel values with a full preconditioner taken into the data, once instead of in every tile."""
-    if not isinstance(kernel, Radial) or np.ndim(kernel.preconditioner) < 2:
+    if not (isinstance(kernel, Radial) and type(kernel) in (IMQ, Gaussian) and np.ndim(kernel.preconditioner) == 2):
         return kernel, list(samples)
-    whitened = [np.asarray(whiten(jnp.asarray(kernel.preconditioner), jnp.asarray(one))) for one in samples]
+    centre = samples[0].mean(0)
+    whitened = [np.asarray(whiten(jnp.asarray(kernel.preconditioner), jnp.asarray(one - centre))) for one in samples]
     return eqx.tree_at(lambda one: one.preconditioner, kernel, np.ones(())), whitened
 
 
@@ -173,16 +185,13 @@ class Block(NamedTuple):
 
 def blocks(widths: tuple[int, ...], tile: int) -> list[Block]:
     """The columns up to the last width in tiles that end where a prefix ends."""
+    assert list(widths) == sorted(widths)
     segments = enumerate(zip((0, *widths), widths, strict=False))
     return [
         Block(j, min(j + tile, end), number, min(tile, end - start))
         for number, (start, end) in segments
         for j in range(start, end, tile)
     ]
-
-
-def tile_size(kernel: Kernel) -> int:
-    return TILE if kernel.domain == "real" or isinstance(kernel, BagOfWords) else POINTWISE_TILE
 
 
 def tile_sums(kernels: tuple[Any, ...], x: Any, left: Block, y: Any, right: Block, own: bool = False):

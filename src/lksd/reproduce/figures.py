@@ -37,10 +37,10 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     """The experiment's figure: heat maps over two perturbations, curves otherwise."""
     from matplotlib.figure import Figure
 
-    panels = heat_panels(experiment, found) if is_grid(experiment) else curve_panels(experiment, found)
+    grid = is_grid(experiment)
+    panels = heat_panels(experiment, found) if grid else curve_panels(experiment, found)
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    grid = is_grid(experiment)
     width = HEIGHT * columns + 0.8 if grid else WIDTH * columns + LEGEND
     figure = Figure(figsize=(width, HEIGHT * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -56,6 +56,8 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     if grid:
         bar = figure.colorbar(axes[0].collections[0], ax=axes.tolist(), label="rejection rate", shrink=0.5, aspect=30)
         bar.outline.set_visible(False)
+        assert bar.solids is not None
+        bar.solids.set_rasterized(False)  # no picture inside the drawing
     if entries:
         figure.legend(
             entries.values(), entries.keys(), loc="outside right center", frameon=False, fontsize=7, labelcolor=INK, handlelength=3

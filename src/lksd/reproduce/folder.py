@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from .store import Store
 
 PAGE = "index.md"
 SEEDS = "seeds.csv"
-MOST_CASES = 20  # of an experiment that is not a grid
+MOST_CASES = 20  # of an experiment with a table
 Trials = dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]  # by case, n, trial and seed; and by method
 
 
@@ -38,11 +37,11 @@ def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) 
 def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
     """A row for each case, sample size and trial; for each method its statistic and p-value, for grids of cases the p-value alone.
 
-    Levels follow from those. Trials of the same number have their seed beside it.
+    Levels follow from those. The seed stands there only where trials of several seeds have the same number.
     """
     methods = [name for name in experiment.all_methods if any(name in row for row in found.values())]
-    twice = Counter(trial for trial, _ in {key[2:] for key in found})
-    kinds = ("p",) if is_grid(experiment) else ("statistic", "p")
+    several = len({key[2:] for key in found}) > len({key[2] for key in found})
+    kinds = ("p",) if has_many_cases(experiment) else ("statistic", "p")
 
     def values(row: dict[str, tuple[float | None, float]]) -> Iterator[str]:
         for name in methods:
@@ -50,13 +49,17 @@ def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
                 yield "" if value is None else f"{value:.4g}"
 
     rows = (
-        (case, n, trial if twice[trial] == 1 else f"{trial}/{seed}", *values(row))
+        (case, n, trial, *((seed,) if several else ()), *values(row))
         for (case, n, trial, seed), row in sorted(
             found.items(), key=lambda item: (experiment.cases.index(item[0][0]), *item[0][1:])
         )
     )
     path = folder / f"{experiment.name}.csv"
-    write_table(path, ["case", "n", "trial", *(f"{name} {kind}" for name in methods for kind in kinds)], rows)
+    write_table(
+        path,
+        ["case", "n", "trial", *(("seed",) if several else ()), *(f"{name} {kind}" for name in methods for kind in kinds)],
+        rows,
+    )
     return path
 
 
@@ -67,8 +70,8 @@ def write_table(path: Path, header: list[str], rows: Iterable[tuple]) -> None:
         writer.writerows(rows)
 
 
-def is_grid(experiment: Experiment) -> bool:
-    """Heat maps and grids of chains are pictures; others have a table."""
+def has_many_cases(experiment: Experiment) -> bool:
+    """Whether it is a heat map or a grid of chains: shown as a picture alone, its trials by their p-values."""
     return len(experiment.cases) > MOST_CASES
 
 
@@ -87,7 +90,7 @@ def page(kept: list[tuple[Experiment, list[Cell]]], store: Store) -> list[str]:
         "",
         "A cell holds our rate, the published one in brackets, and the mark of `lksd reproduce show`. For what the paper lacks the",
         "bracket holds the best that the paper has in the same cell. Each experiment's CSV has every trial, and",
-        "[seeds.csv](seeds.csv) the seeds.",
+        "[seeds.csv](seeds.csv) the seeds; heat maps and grids of chains have p-values alone.",
     ]
     for experiment, found in kept:
         lines += ["", *section(experiment, found)]
@@ -105,7 +108,7 @@ def section(experiment: Experiment, found: list[Cell]) -> list[str]:
         "",
         f"![{experiment.title}]({name}.svg)",
         "",
-        *(() if is_grid(experiment) else wide_table(experiment, found)),
+        *(() if has_many_cases(experiment) else wide_table(experiment, found)),
     ]
 
 

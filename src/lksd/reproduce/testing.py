@@ -60,7 +60,8 @@ def run_tests(
     Parameters
     ----------
     pairs : from a case to the labels of P and Q
-    score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took
+    score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took; tests share what belongs to the
+        same object
     kernel : from a name to a kernel
     judged : from a kind to the variance and the calibration of its test
     sample : (label, role, count) to a sample of the model
@@ -97,69 +98,69 @@ def run_tests(
             scores = [] if kind.startswith("mmd") else [score(kind, *one, pair) for one in roles]
             seconds = sum(took for _, took in scores) + sum(took for _, took in samples) / max(len(names), 1)
             for n in sizes:
-                means = None
+                means, shared = None, seconds * n / largest
                 if samples:
                     of_p, of_q = (made[name] for made, _ in samples)
                     means = means_of(of_p, of_q, between()[name], n, count(kind, n))
                 judge: Callable[[float], Any]
                 if scores:
-                    judge = partial(score_test, grams, tuple(one for one, _ in scores), name, n, judged(kind), task.seed, means)
+                    of_models = tuple(one for one, _ in scores)
+                    known, took = grams.known(of_models, name, n)
+                    shared += took
+                    judge = partial(score_test, grams.family(of_models, name, n), known, judged(kind), task.seed, means)
                 else:
                     assert means is not None
                     judge = partial(judge_means, *means, kernel(name))
-                yield from outcomes(case, method, n, task.alphas, judge, seconds * n / largest)
+                yield from outcomes(case, method, n, task.alphas, judge, shared)
 
 
 class Grams:
     """Stein Gram matrices of models at the data: one serves all pairs that a model is in, and smaller samples by its corner."""
 
     def __init__(self, x: np.ndarray, named: Callable[[str], Kernel]):
-        self.size, self.named = len(x), named
-        self.default = cache(lambda n: PerCoordinate.median(x[:n]))
-        self.observations = cache(lambda scored: [operator.observations(x) for operator in scored.operators])
-        self.matrices = cache(self._matrices)
+        of_size = cache(lambda n: PerCoordinate.median(x[:n]))
 
-    def kernel(self, name: str, n: int) -> Kernel:
-        """Without a name the default for real data, which depends on them."""
-        return self.named(name) if name else self.default(n)
+        @cache
+        def checked(scored: Scored) -> list[tuple[SteinOperator, np.ndarray, np.ndarray]]:
+            found = [(operator, operator.observations(x)) for operator in scored.operators]
+            return [(*one, one[0].scores("scores", part, one[1])) for one, part in zip(found, scored.parts, strict=True)]
 
-    def family(self, scored: tuple[Scored, ...], name: str, n: int) -> list[Hypothesis]:
-        """What is tested on the first n observations, for each operator."""
-        given = zip(
-            scored[0].operators, self.observations(scored[0]), zip(*(one.parts for one in scored), strict=True), strict=True
-        )
-        return [
-            Hypothesis(self.kernel(name, n), operator, x[:n], tuple(score[:n] for score in scores)) for operator, x, scores in given
-        ]
+        def family(scored: tuple[Scored, ...], name: str, n: int) -> list[Hypothesis]:
+            """What is tested on the first n observations, for each operator; no name means the default kernel for real data."""
+            kernel = named(name) if name else of_size(n)
+            of_operators = zip(*map(checked, scored), strict=True)
+            return [
+                Hypothesis(kernel, models[0][0], models[0][1][:n], tuple(score[:n] for _, _, score in models))
+                for models in of_operators
+            ]
 
-    def known(self, scored: tuple[Scored, ...], name: str, n: int) -> list[np.ndarray] | None:
-        """The models' matrices at the first n observations, for each operator, where they are small enough to hold."""
+        @timed
+        def matrices(scored: Scored, name: str, n: int) -> list[np.ndarray]:
+            return [gram_matrix(one.operator, one.kernel, one.x, one.scores[0]) for one in family((scored,), name, n)]
+
+        self.size, self.family, self.matrices = len(x), family, matrices
+
+    def known(self, scored: tuple[Scored, ...], name: str, n: int) -> tuple[list[np.ndarray] | None, float]:
+        """The models' matrices at the first n observations for each operator, where they are small enough to hold; with their share
+        of the seconds that they took."""
         whole = self.size if name else n
         if whole > BOOTSTRAP_LIMIT:
-            return None
-        found = zip(*(self.matrices(one, name, whole) for one in scored), strict=True)
-        return [np.stack([matrix[:n, :n] for matrix in matrices]) for matrices in found]
-
-    def _matrices(self, scored: Scored, name: str, n: int) -> list[np.ndarray]:
-        return [gram_matrix(one.operator, one.kernel, one.x, one.scores[0]) for one in self.family((scored,), name, n)]
+            return None, 0.0
+        found = [self.matrices(one, name, whole) for one in scored]
+        of_operators = zip(*(matrices for matrices, _ in found), strict=True)
+        share = sum(took for _, took in found) * (n / whole) ** 2
+        return [np.stack([matrix[:n, :n] for matrix in models]) for models in of_operators], share
 
 
 def score_test(
-    grams: Grams,
-    scored: tuple[Scored, ...],
-    name: str,
-    n: int,
-    judged: tuple[str, str],
-    seed: int,
-    means: Means | None,
-    alpha: float,
+    family: list[Hypothesis], known: list[np.ndarray] | None, how: tuple[str, str], seed: int, means: Means | None, alpha: float
 ):
-    """``compare_scores`` on the first n observations, and beside the MMD where its ``means`` are given."""
-    options = Options("greater", alpha, 0.0, *judged, "max-t", seed).checked()
-    tests = studentise(grams.family(scored, name, n), options, known=grams.known(scored, name, n))
+    """``compare_scores``, and beside the MMD where its ``means`` are given."""
+    options = Options("greater", alpha, 0.0, *how, "max-t", seed).checked()
+    tests = studentise(family, options, known=known)
     if means is None:
         return decide(tests, options)[0]
-    result, _ = decide(tests, options, mmd_of_means(*means, grams.kernel(name, n), options))
+    result, _ = decide(tests, options, mmd_of_means(*means, family[0].kernel, options))
     assert result.mmd is not None
     return min((result, result.mmd), key=lambda one: one.pvalue)
 

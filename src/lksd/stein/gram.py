@@ -116,18 +116,18 @@ def gram_sums(
     return sums if np.ndim(contrast) == 2 else alone(sums)
 
 
-def gram_matrix(operator: SteinOperator, kernel: Kernel, x, score, engine: Engine | None = None) -> Float[np.ndarray, "n n"]:
+def gram_matrix(operator: SteinOperator, kernel: Kernel, x, score) -> Float[np.ndarray, "n n"]:
     """H of one model, for n small enough to hold it."""
-    sums = gram_sums(operator, kernel, x, (score,), np.ones((1, 1)), whole=True, engine=engine)
+    sums = gram_sums(operator, kernel, x, (score,), np.ones((1, 1)), whole=True)
     assert sums.matrix is not None
     return sums.matrix[0] + np.diag(sums.diagonal[0])
 
 
 def matrix_sums(matrices: Float[np.ndarray, "S n n"], contrasts: Float[np.ndarray, "C S"]) -> GramSums:
-    """The same as ``gram_sums`` from all models' matrices, where they are known."""
+    """What ``gram_sums`` gives, without products, from all models' matrices where they are known."""
     apart = matrices * (1 - np.eye(matrices.shape[1]))
     diagonal, rows = np.diagonal(matrices, axis1=1, axis2=2), apart.sum(2)
-    matrix = np.einsum("cs,sij->cij", contrasts, apart)
+    matrix = np.tensordot(contrasts, apart, 1)
     flat = matrix.reshape(len(contrasts), -1)
     return GramSums(
         model_rows=rows,
