@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from lksd.kernels import IMQ, BagOfWords, Hamming, PerCoordinate, Polynomial, Sum, Weighted
-from lksd.stein import Barker, Difference, Langevin, gram_matrix, gram_sums, matrix_sums, paired, stein_kernel
+from lksd.stein import Barker, Difference, Langevin, gram_sums, paired, stein_kernel
+from lksd.stein.gram import gram_matrix, matrix_sums
 
 N, DIM, L = 37, 4, 5
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from .._validation import check_choice, check_number, check_probability, check_seed
 from ..engines import Engine
-from ..stein import GramSums, gram_sums, matrix_sums, paired
+from ..stein import GramSums, gram_sums, paired
+from ..stein.gram import matrix_sums
 from . import ustatistic
 from .calibration import (
     BOOTSTRAP_LIMIT,

@@ -18,7 +18,8 @@ from ..inference.hypotheses import Hypothesis
 from ..inference.kernel_sums import own_sums
 from ..inference.mmd import judge_means
 from ..kernels import Kernel, PerCoordinate
-from ..stein import Langevin, SteinOperator, gram_matrix
+from ..stein import Langevin, SteinOperator
+from ..stein.gram import gram_matrix
 from .experiment import Outcome, Task, timed
 from .mmd import Means, means_of, sample_sums
 

@@ -2,7 +2,7 @@
 
 from .base import SteinOperator, stein_kernel
 from .discrete import Barker, Difference, DiscreteOperator, Gibbs
-from .gram import GramSums, gram_matrix, gram_sums, matrix_sums
+from .gram import GramSums, gram_sums
 from .langevin import Langevin
 from .order import vocabulary_order
 from .slopes import score_slopes
@@ -18,9 +18,7 @@ __all__ = [
     "Langevin",
     "Spherical",
     "SteinOperator",
-    "gram_matrix",
     "gram_sums",
-    "matrix_sums",
     "paired",
     "score_slopes",
     "stein_kernel",
