@@ -203,7 +203,7 @@ def contrasts_of(
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
         order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
-        at_pairs = values_at(hypothesis, sums, order)
+        at_pairs = values_at(hypothesis, order)
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
         estimate = np.where(regularised, other.estimate, estimate)
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
@@ -276,11 +276,9 @@ def said_of_size(test: Contrasts, options: Options) -> list[str]:
     return [f"{claim}; with fewer observations rare ones may be missing, and p-values too small."]
 
 
-def values_at(hypothesis: Hypothesis, sums: GramSums, order: np.ndarray) -> np.ndarray:
+def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
     """H of every model against the last, at disjoint pairs of observations."""
     first, second = order[0::2], order[1::2]
-    if sums.matrix is not None:
-        return sums.matrix[:, first, second]
     values = paired(hypothesis.operator, hypothesis.kernel, *hypothesis.at(first), *hypothesis.at(second))
     return against_last(len(values)) @ values
 

@@ -77,9 +77,8 @@ def run_tests(
         name = method.partition("-")[2] or default
         return f"{name}@{case}" if scaled else name
 
-    names = tuple(
-        {kernel_name(method, case): None for case in task.cases for method in task.methods if of_samples(kind_of(method))}
-    )
+    of_mmd = [method for method in task.methods if of_samples(kind_of(method))]
+    names = tuple(dict.fromkeys(kernel_name(method, case) for case in task.cases for method in of_mmd))
 
     @timed
     def sums(label: Label, role: int):
