@@ -51,6 +51,7 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
     data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
+    jax.block_until_ready(data)  # else an accelerator would hold what was sent beside the first tiles
     arrays, static = eqx.partition(on_device((problem.operator, problem.kernel)), eqx.is_array)
     fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
     most, in_row = problem.tiling.together or blocks, problem.tiling.together is None
