@@ -8,6 +8,7 @@ import pytest
 from lksd.cli import main
 from lksd.reproduce import folder, problems
 from lksd.reproduce.experiment import Outcome
+from lksd.reproduce.figures import draw
 from lksd.reproduce.problems import EXPERIMENTS, experiment_named
 from lksd.reproduce.published import PUBLISHED, TABLES, TRIALS, published
 from lksd.reproduce.show import AGREES, BETTER, NOTHING, WORSE, cells, interval, mark, method_name
@@ -95,6 +96,15 @@ def test_figures_are_written(study, tmp_path, capsys):
     assert capsys.readouterr().out.count("Figure: ") == 10
 
 
+@pytest.mark.parametrize(("rejected", "highest"), [(0, 0.3), (30, 1.0)])
+def test_rates_near_the_level_fill_the_figure(tmp_path, rejected, highest):
+    experiment, store = experiment_named("ppca-identical"), Store(tmp_path / "study.sqlite")
+    for trial in range(40):
+        store.write(experiment, trial, trial, [Outcome("", "ustat-imq", 100, 0.05, 1.0, 0.5, trial < rejected, 0.1)])
+    (ax,) = draw(experiment, cells(experiment, store)).axes
+    assert ax.get_ylim()[1] == pytest.approx(1.03 * highest)
+
+
 def test_the_page_has_every_experiment(study, tmp_path, capsys):
     page = tmp_path / "all.html"
     assert main(["reproduce", "report", "--store", str(study), "--output", str(page)]) == 0
@@ -154,6 +164,8 @@ def test_list_has_a_line_for_each(capsys):
 def test_methods_have_names():
     assert method_name("lksd-cov") == "LKSD (IMQ-cov)"
     assert method_name("ours") == "ours"
+    every = {method for experiment in EXPERIMENTS for method in experiment.all_methods}
+    assert all(method_name(method).partition(" (")[0] not in method.split("-") for method in every - {"ours"})
 
 
 BAD = {

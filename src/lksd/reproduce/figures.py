@@ -31,6 +31,7 @@ KINDS = {
 LINES = {"eq": ":", "cov": "--"}
 WIDTH, HEIGHT, LEGEND = 4.2, 3.2, 1.8  # inches of a panel, and beside all of them
 COLUMNS = 3
+LOW = 0.3  # the top of the axis where all rates and their intervals are below it, as under the null hypothesis
 
 
 def draw(experiment: Experiment, found: list[Cell]) -> Figure:
@@ -47,8 +48,11 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     plot = plot_heat if grid else plot_curves
+    top = LOW if all(max(cell.high, cell.published or 0.0) < LOW for cell in found) else 1.0
     for ax, (title, cells) in zip(axes, panels.items(), strict=False):
         plot(new_axes(ax), experiment, cells)
+        if not grid:
+            ax.set_ylim(-0.03 * top, 1.03 * top)
         ax.set_title(title, fontsize=9, loc="left")
     entries: dict[str, Any] = {}
     for ax in axes:
@@ -139,7 +143,6 @@ def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
     values = [where for points in curves.values() for where, _ in points]
     if min(values) > 0 and max(values) / min(values) > 50:
         ax.set_xscale("log")
-    ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("n" if experiment.cases == ("",) else "warm-up t" if is_chain(experiment) else experiment.axis)
     ax.set_ylabel("rejection rate")
 

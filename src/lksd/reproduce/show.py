@@ -26,6 +26,10 @@ KINDS = {
     "order": "the same, words in order",
     "ours": "ours",
     "together": "ours, and the MMD",
+    "jackknife": "LKSD, jackknife",
+    "ustat": "LKSD, U-statistic variance",
+    "vstat": "LKSD, V-statistic variance",
+    "regularised": "LKSD, regularised",
 }
 KERNELS = {"eq": "EQ", "imq": "IMQ", "cov": "IMQ-cov"}
 
