@@ -11,7 +11,7 @@ from lksd.reproduce.experiment import Outcome
 from lksd.reproduce.figures import draw
 from lksd.reproduce.problems import EXPERIMENTS, experiment_named
 from lksd.reproduce.published import PUBLISHED, TABLES, TRIALS, published
-from lksd.reproduce.show import AGREES, BETTER, NOTHING, WORSE, cells, interval, mark, method_name
+from lksd.reproduce.show import AGREES, BETTER, NOTHING, WORSE, cells, interval, mark, method_name, summary
 from lksd.reproduce.store import Count, Store
 
 
@@ -85,6 +85,18 @@ def test_show_prints_published_beside_ours(study, capsys):
     found = cells(experiment_named("lda-problem2"), Store(study))
     ours = next(cell for cell in found if (cell.method, cell.n, cell.alpha) == ("ours", 200, 0.05))
     assert (ours.published, ours.source) == (0.183, "Table 2b, LKSD (IMQ)")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lda-problem2", r"20 cells of 3 trials: \d+ agrees, \d+ better, \d+ worse\.$"),
+        ("ppca-heatmap", r"600 cells of 3 trials: \d+ agrees, 0 better, \d+ worse, 270 without a number of the paper\.$"),
+        ("ppca-scale", r"for which the paper has no numbers\.$"),
+    ],
+)
+def test_a_sentence_on_all_cells(study, name, expected):
+    assert re.search(expected, summary(cells(experiment_named(name), Store(study))))
 
 
 def test_figures_are_written(study, tmp_path, capsys):

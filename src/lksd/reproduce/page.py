@@ -11,9 +11,12 @@ from .._text import Table
 from ..report.page import inline_svg, write_page
 from ..report.rendering import render_page
 from .experiment import Experiment
-from .figures import draw
+from .figures import draw, is_grid
 from .show import cells, side_by_side, summary
 from .store import Store
+
+CURVES = "Rates with intervals; open circles are published. Dashed: the level."
+HEAT = "Above the diagonal Q is the better model, so that a test should reject; on it and below it should not."
 
 
 def write_study(experiments: Iterable[Experiment], store: Store, path: Path) -> None:
@@ -41,5 +44,6 @@ def section(experiment: Experiment, store: Store) -> dict[str, Any] | None:
         "aliases": ", ".join(experiment.aliases),
         "summary": summary(found),
         "picture": inline_svg(lambda: draw(experiment, found), experiment.title),
+        "caption": HEAT if is_grid(experiment) else CURVES,
         "table": side_by_side(experiment, found),
     }

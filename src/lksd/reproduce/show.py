@@ -148,8 +148,11 @@ def summary(found: list[Cell]) -> str:
     counted = {name: sum(cell.mark == name for cell in found) for name in (AGREES, BETTER, WORSE)}
     trials = {cell.tally.trials for cell in found}
     many = f"{min(trials)} trials" if len(trials) == 1 else f"{min(trials)} to {max(trials)} trials"
-    judged = ", ".join(f"{number} {name}" for name, number in counted.items())
-    return f"{len(found)} cells of {many}: {judged}."
+    unknown = len(found) - sum(counted.values())
+    if unknown == len(found):
+        return f"{len(found)} cells of {many}, for which the paper has no numbers."
+    judged = [f"{number} {name}" for name, number in counted.items()] + [f"{unknown} without a number of the paper"] * bool(unknown)
+    return f"{len(found)} cells of {many}: {', '.join(judged)}."
 
 
 def shown(experiment: Experiment, store: Store) -> str:
