@@ -91,7 +91,7 @@ def test_show_prints_published_beside_ours(study, capsys):
     ("name", "expected"),
     [
         ("lda-problem2", r"20 cells of 3 trials: \d+ agrees, \d+ better, \d+ worse\.$"),
-        ("ppca-heatmap", r"600 cells of 3 trials: \d+ agrees, 0 better, \d+ worse, 270 without a number of the paper\.$"),
+        ("ppca-heatmap", r"600 cells of 3 trials: \d+ agrees, 0 better, \d+ worse, 270 not judged\.$"),
         ("ppca-scale", r"for which the paper has no numbers\.$"),
     ],
 )
@@ -166,6 +166,13 @@ def test_trials_of_the_same_number_have_their_seeds_beside_them(tmp_path):
         "case,n,trial,seed,ours statistic,ours p\n,100,0,5,1,0.16\n,100,1,6,1,0.16\n,100,1,7,1,0.16\n"
     )
     assert (tmp_path / "seeds.csv").read_text() == "experiment,trial,seed\nlda-problem2,0,5\nlda-problem2,1,6\nlda-problem2,1,7\n"
+
+
+@pytest.mark.parametrize(
+    ("pvalue", "expected"), [(0.123456, "0.1235"), (0.0500004, "0.0500004"), (0.04999999, "0.05"), (0.0099999, "0.01"), (1.0, "1")]
+)
+def test_decisions_follow_from_the_digits_that_are_kept(pvalue, expected):
+    assert folder.rounded(pvalue, (0.01, 0.05)) == expected
 
 
 def test_list_has_a_line_for_each(capsys):

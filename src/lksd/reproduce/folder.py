@@ -37,7 +37,7 @@ def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) 
 def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
     """A row for each case, sample size and trial; for each method its statistic and p-value, for grids of cases the p-value alone.
 
-    Levels follow from those. The seed stands there only where trials of several seeds have the same number.
+    Decisions at all levels follow from the p-values. The seed stands there only where trials of several seeds have the same number.
     """
     methods = [name for name in experiment.all_methods if any(name in row for row in found.values())]
     several = len({key[2:] for key in found}) > len({key[2] for key in found})
@@ -45,8 +45,10 @@ def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
 
     def values(row: dict[str, tuple[float | None, float]]) -> Iterator[str]:
         for name in methods:
-            for value in row.get(name, (None, None))[-len(kinds) :]:
-                yield "" if value is None else f"{value:.4g}"
+            statistic, pvalue = row.get(name, (None, None))
+            if len(kinds) == 2:
+                yield "" if statistic is None else f"{statistic:.4g}"
+            yield "" if pvalue is None else rounded(pvalue, experiment.alphas)
 
     rows = (
         (case, n, trial, *((seed,) if several else ()), *values(row))
@@ -61,6 +63,12 @@ def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
         rows,
     )
     return path
+
+
+def rounded(pvalue: float, alphas: tuple[float, ...]) -> str:
+    """Four digits, or all where these would be on the other side of a level."""
+    short = f"{pvalue:.4g}"
+    return short if all((float(short) <= alpha) == (pvalue <= alpha) for alpha in alphas) else repr(pvalue)
 
 
 def write_table(path: Path, header: list[str], rows: Iterable[tuple]) -> None:
