@@ -41,27 +41,19 @@ def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
     """
     methods = [name for name in experiment.all_methods if any(name in row for row in found.values())]
     several = len({key[2:] for key in found}) > len({key[2] for key in found})
+    columns = ("case", "n", "trial", "seed")[: 4 if several else 3]
     kinds = ("p",) if has_many_cases(experiment) else ("statistic", "p")
 
     def values(row: dict[str, tuple[float | None, float]]) -> Iterator[str]:
         for name in methods:
             statistic, pvalue = row.get(name, (None, None))
-            if len(kinds) == 2:
+            if "statistic" in kinds:
                 yield "" if statistic is None else f"{statistic:.4g}"
             yield "" if pvalue is None else rounded(pvalue, experiment.alphas)
 
-    rows = (
-        (case, n, trial, *((seed,) if several else ()), *values(row))
-        for (case, n, trial, seed), row in sorted(
-            found.items(), key=lambda item: (experiment.cases.index(item[0][0]), *item[0][1:])
-        )
-    )
-    path = folder / f"{experiment.name}.csv"
-    write_table(
-        path,
-        ["case", "n", "trial", *(("seed",) if several else ()), *(f"{name} {kind}" for name in methods for kind in kinds)],
-        rows,
-    )
+    path, in_order = folder / f"{experiment.name}.csv", sorted(found, key=lambda key: (experiment.cases.index(key[0]), *key[1:]))
+    header = [*columns, *(f"{name} {kind}" for name in methods for kind in kinds)]
+    write_table(path, header, ((*key[: len(columns)], *values(found[key])) for key in in_order))
     return path
 
 

@@ -151,8 +151,9 @@ def summary(found: list[Cell]) -> str:
     unknown = len(found) - sum(counted.values())
     if unknown == len(found):
         return f"{len(found)} cells of {many}, for which the paper has no numbers."
-    judged = [f"{number} {name}" for name, number in counted.items()] + [f"{unknown} not judged"] * bool(unknown)
-    return f"{len(found)} cells of {many}: {', '.join(judged)}."
+    if unknown:
+        counted["not judged"] = unknown
+    return f"{len(found)} cells of {many}: {', '.join(f'{number} {name}' for name, number in counted.items())}."
 
 
 def shown(experiment: Experiment, store: Store) -> str:
