@@ -40,6 +40,12 @@ class Support:
             raise ValueError(f"support: expected one entry for each of {dim} columns; got {len(self.lower)}. List them all.")
         return np.broadcast_to(self.lower, dim).astype(float), np.broadcast_to(self.upper, dim).astype(float)
 
+    def reordered(self, order) -> Support:
+        """With the columns in another order."""
+        if len(self.lower) == 1:
+            return self
+        return Support(tuple(self.lower[i] for i in order), tuple(self.upper[i] for i in order))
+
     def __str__(self) -> str:
         if self.simplex:
             return "the simplex"
@@ -65,10 +71,10 @@ def read_support(declared: Any, dim: int) -> Support | None:
         raise TypeError(f"support: expected {EXPECTED}; got {declared!r}. Declare one of these.")
     if len(declared) == 2 and all(np.ndim(part) == 0 and not isinstance(part, (str, Support)) for part in declared):
         return interval(*declared)
-    columns = [read_support(part, 1) for part in declared]
-    if any(part is None or part.simplex or len(part.lower) > 1 for part in columns):
+    columns = [one for one in (read_support(part, 1) for part in declared) if one is not None]
+    if len(columns) < len(declared) or any(one.simplex or len(one.lower) > 1 for one in columns):
         raise ValueError(f"support: expected {EXPECTED}; got {declared!r}. A simplex takes all columns.")
-    return Support(*(tuple(getattr(part, end)[0] for part in columns) for end in ("lower", "upper")))
+    return Support(tuple(one.lower[0] for one in columns), tuple(one.upper[0] for one in columns))
 
 
 def interval(lower: Any, upper: Any) -> Support:
@@ -97,7 +103,7 @@ class Coordinates:
     @classmethod
     def of(cls, support: Support, dim: int) -> Coordinates:
         if support.simplex and (dim % support.simplex or support.simplex < 2):
-            raise ValueError(f"support: expected parts of {support.simplex} columns on the simplex; x has {dim}. Check the columns.")
+            raise ValueError(f"support: expected simplexes of {support.simplex} columns; x has {dim} columns. Check them.")
         return cls(*support.bounds(dim), support.simplex)
 
     @property

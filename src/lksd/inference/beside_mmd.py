@@ -12,6 +12,7 @@ from ..kernels import IMQ, Kernel
 from ..models.drawing import draw
 from . import ustatistic
 from .contrasts import Contrasts, Options
+from .coordinates import Domain
 from .mmd import SampleMeans, judge_means, own_means, sample_means
 from .multiplicity import Family
 from .preparation import Prepared
@@ -47,11 +48,11 @@ def check_samples(models: dict[str, Any], margin: float, smooth: Any, pairs: int
         raise ValueError(f"also_mmd: expected margin=0, which is in units of the KSD alone; got {margin}. Leave one of them out.")
 
 
-def mmd_test(models: list[Any], prepared: Prepared, options: Options) -> MMDTest:
+def mmd_test(models: list[Any], prepared: Prepared, domain: Domain, options: Options) -> MMDTest:
     """Samples from both models against the data, all in the units of the test."""
     x = prepared.x
     kernel = mmd_kernel(prepared)
-    p, q = (sample_means(kernel, x, sampled(model, prepared, number, options.seed)) for number, model in enumerate(models))
+    p, q = (sample_means(kernel, x, sampled(model, prepared, domain, number, options.seed)) for number, model in enumerate(models))
     return mmd_of_means(p, q, own_means(kernel, x).mean(), kernel, options)
 
 
@@ -69,12 +70,12 @@ def mmd_kernel(prepared: Prepared) -> Kernel:
     return IMQ.median(prepared.x)
 
 
-def sampled(model: Any, prepared: Prepared, number: int, seed: int) -> np.ndarray:
+def sampled(model: Any, prepared: Prepared, domain: Domain, number: int, seed: int) -> np.ndarray:
     """A sample of the model; documents as long as those of the data."""
     x = prepared.x
     count = max(SAMPLES, len(x))
     own_seed = int(np.random.SeedSequence([seed, 1 + number]).generate_state(1)[0])
-    y = np.asarray(draw(model, count, own_seed, x.shape[1]))
+    y = domain.draws(model, draw(model, count, own_seed, x.shape[1]))
     if y.shape[1:] != x.shape[1:]:
         raise ValueError(f"also_mmd: expected samples of {x.shape[1]} columns as in x; {model} gives {y.shape[1:]}.")
     if not np.issubdtype(x.dtype, np.integer):

@@ -12,6 +12,7 @@ from ..scores.checkpoint import as_checkpoint
 from .beside_mmd import check_samples, mmd_test
 from .comparison import decide
 from .contrasts import Options, studentise
+from .coordinates import common_domain
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import goodness_of_fit_scores
@@ -129,6 +130,7 @@ def compare(
     if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
+    domain = common_domain(x, {"P": p, "Q": q}, smooth)
     with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
@@ -137,18 +139,20 @@ def compare(
                 as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper)
                 for role, model in zip("PQ", rung.models, strict=True)
             ]
-            prepared = prepare(rung.x, scores, kernel, rung.holdout, standardise, counts, paper)
+            scores, name = domain.scores(rung.x, scores), rung.name + domain.name
+            apart = domain.data("holdout", rung.holdout, x)
+            prepared = prepare(domain.data("x", rung.x), scores, kernel, apart, standardise, counts, paper)
             titles = ("scores of P", "scores of Q")
             found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
-            family += [one._replace(smoothing=rung.name) for one in found]
-            made[rung.name] = scores, prepared
+            family += [one._replace(smoothing=name) for one in found]
+            made[name] = scores, prepared
         tests = studentise(family, wanted, place, sensitive=True)
-        result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
+        result, shown = decide(tests, wanted, mmd_test([p, q], prepared, domain, wanted) if also_mmd else None)
         scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
-    notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
+    notes = [*left_out, *domain.notes, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
     chosen |= {"preset": preset, "smooth": smooth}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
@@ -196,10 +200,10 @@ def goodness_of_fit(
     operators = common_operators([model], operator, paper=False)
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
-    kept = as_checkpoint(checkpoint)
+    domain, kept = common_domain(x, {"the model": model}), as_checkpoint(checkpoint)
     with opened(engine) as place, progress_wanted(progress):
-        scores = as_scores(model, x, operators, options | placed(place, kept), paper=False)
-        prepared = prepare(x, [scores], kernel, holdout, standardise, counts)
+        (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
+        prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)
         result = goodness_of_fit_scores(
             prepared.x,
             prepared.scores[0][0],
@@ -213,5 +217,9 @@ def goodness_of_fit(
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
     settings = as_settings({"model": model} | chosen | options)
     return replace(
-        result, diagnostics=chain_quality([scores]), notes=(*left_out, *scores.notes, *prepared.notes), settings=settings
+        result,
+        operator=result.operator + domain.name,
+        diagnostics=chain_quality([scores]),
+        notes=(*left_out, *domain.notes, *scores.notes, *prepared.notes),
+        settings=settings,
     )

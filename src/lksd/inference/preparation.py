@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from .._documents import read_documents
-from .._validation import LksdWarning, check_count, check_reals
+from .._validation import LksdWarning, check_count, check_reals, joined
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..adapters.topics import share_vocabulary
 from ..engines import Engine
@@ -50,12 +50,6 @@ def check_roles(models: dict[str, Any]) -> None:
     if len(set(kinds.values())) > 1:
         said = " and ".join(f"{name} describes {'integers' if discrete else 'real numbers'}" for name, discrete in kinds.items())
         raise ValueError(f"{joined(models)}: expected models of the same kind of data; {said}. Compare models of the same data.")
-
-
-def joined(names) -> str:
-    """Two names with "and" between them; of several the first and the last with dots."""
-    names = list(names)
-    return " and ".join(names) if len(names) <= 2 else f"{names[0]}, ..., {names[-1]}"
 
 
 def check_enough(x, pairs: int | None = None) -> None:

@@ -9,6 +9,7 @@ from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
 from .contrasts import Options, studentise
+from .coordinates import common_domain
 from .diagnosis import chain_quality
 from .hypotheses import hypotheses
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_words
@@ -75,14 +76,17 @@ def rank(
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
+    domain = common_domain(x, named)
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
-        prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
+        own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
+        prepared = prepare(domain.data("x", x), own, kernel, apart, standardise, counts)
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
+        family = [one._replace(smoothing=domain.name) for one in family]
         result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
     quality = {name: chain_quality([one]) for name, one in scores.items()}
-    notes = [*left_out, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [*left_out, *domain.notes, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
     return replace(
         result,

@@ -151,7 +151,7 @@ def ranked(
         selective_pvalues=read_only(selective[order]),
         margin=options.margin,
         correction=options.correction,
-        operator=str(test.hypothesis.operator),
+        operator=test.hypothesis.operator_name,
         calibration=calibration_of(test, options),
         notes=(*test.hypothesis.notes, *notes_of(test, names, options)),
     )

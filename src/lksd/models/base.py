@@ -47,6 +47,10 @@ class LatentVariableModel(eqx.Module):
 
     A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).
 
+    A model of real numbers declares its ``support`` where that is not all of space: "positive", "unit" (between 0 and 1),
+    "simplex", a pair of bounds such as ``(0, 10)``, or a tuple with one of these for each column. Models are then compared in
+    coordinates without a boundary. "real" says that all real numbers are meant, also where the data are positive or integers.
+
     A model of unit vectors declares ``directional = True``; its densities are those on the sphere, written for any x in space.
 
     Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
@@ -76,6 +80,7 @@ class LatentVariableModel(eqx.Module):
     exchangeable: ClassVar[bool] = False
     any_length: ClassVar[bool] = False
     directional: ClassVar[bool] = False
+    support: ClassVar[Any] = None  # nothing declared
     graphs: ClassVar[bool] = False
 
     @abstractmethod

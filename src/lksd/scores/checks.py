@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ..models import LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
+from ..supports import Coordinates, Support, read_support
 from .batches import Run
 from .chains import Plan, own_start
 
@@ -62,6 +64,42 @@ def check_possible(model, x: np.ndarray) -> None:
             f"x: word {word}{name} in document {document} has probability zero under {model}, and so has the document "
             f"({len(set(where[:, 0].tolist()))} such documents). Smooth the model's probabilities, or remove the word."
         )
+
+
+def check_support(model: Any, declared: Any, x: np.ndarray, ids: np.ndarray) -> Support | None:
+    """Where the model says that observations lie: all of these do. A model that says nothing is not given integers."""
+    support = read_support(declared, x.shape[1])
+    if support is None:
+        whole = np.flatnonzero((x == np.rint(x)).all(0))
+        if len(whole):
+            which = "x" if len(whole) == x.shape[1] else f"column {whole[0]} of x"
+            raise ValueError(
+                f"x: expected real numbers for {model}, which does not say what it describes; {which} holds integers "
+                "only. A model of integers 0 .. L-1 declares n_values = L; counts without a bound cannot be compared yet; a "
+                "model that treats ratings, counts or rounded values as real numbers declares support = 'real'."
+            )
+        return None
+    check_inside(str(model), support, x, ids)
+    return support
+
+
+def check_inside(name: str, support: Support, x: np.ndarray, ids: np.ndarray) -> None:
+    """All observations lie inside the support of the model of this name."""
+    inside = Coordinates.of(support, x.shape[1]).inside(x)
+    if inside.all():
+        return
+    row, column = (int(i) for i in np.argwhere(~inside)[0])
+    value, count = x[row, column], int((~inside.all(1)).sum())
+    at_end = value in [end[column] for end in support.bounds(x.shape[1])] or (support.simplex and value in (0.0, 1.0))
+    why = (
+        "No density describes exact values at an end: leave them out, or use a model that gives them a probability."
+        if at_end
+        else "The model gives no density there: leave them out, or use another model."
+    )
+    raise ValueError(
+        f"x: {name} describes {support}; observation {ids[row]} has {value:g} in column {column} "
+        f"(observations of this kind: {count}). {why}"
+    )
 
 
 def kinds(z) -> set[str]:

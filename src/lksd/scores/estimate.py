@@ -24,7 +24,8 @@ from ..stein import Barker, DiscreteOperator, SteinOperator
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, check_run, checked_latent, kinds, latent_shapes
+from .checks import check_model, check_possible, check_run, check_support, checked_latent, kinds, latent_shapes
+from .columns import by_column_name
 from .conditional import Point, model_at
 from .control import Averages
 from .exact import exact_estimate, exact_parts
@@ -43,6 +44,7 @@ JUDGED = 50  # draws a chain from which R-hat means something
 CONTROL_VARIATES = ("auto", "none")
 
 
+@by_column_name
 @float64
 def estimate_scores(
     model: LatentVariableModel,
@@ -140,11 +142,15 @@ def estimate_scores(
     check_count("x", len(data), minimum=1)
     seed, ids = check_seed(seed), check_index(index, len(data))
     batch_size = None if batch_size is None else check_length("batch_size", batch_size, 1)
+    support = None
     if discrete:
         check_possible(model, data)
+    elif not model.directional:
+        support = check_support(model, model.support, data, ids)
     model = float64_leaves(model)
     operator = operators if several else operators[0]
     common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable, "graphs": model.graphs}
+    common["support"] = support
     note = getattr(model, "note", None)
     own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from .._text import Table
 from ..stein import Barker, Difference, Gibbs, Langevin, Spherical, SteinOperator
+from ..supports import Support
 
 SCHEMA = 2
 PARTS = ("score", "mcse", "batch_means")
@@ -42,6 +43,8 @@ class ScoreEstimate:
         Of unbiased scores: the steps that C pairs of coupled chains took to meet.
     graphs : bool
         Whether the observations are graphs.
+    support : Support, optional
+        Where the model's observations can lie, if it says so.
     method, notes
         How the scores were made.
     """
@@ -61,6 +64,7 @@ class ScoreEstimate:
     graphs: bool = False
     meeting_times: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    support: Support | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
     @property
@@ -79,7 +83,7 @@ class ScoreEstimate:
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator")}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator", "support")}
         given = {name: value for name, value in given.items() if value is not None}
         for name in PARTS:
             given |= {f"{name}_{number}": array for number, array in enumerate(self.part(name))}
@@ -91,6 +95,8 @@ class ScoreEstimate:
             if order is not None:
                 given[f"order_{number}"] = order
         given["operators"] = json.dumps({"several": isinstance(self.operator, tuple), "each": settings})
+        if self.support is not None:
+            given["support"] = json.dumps(asdict(self.support))
         with Path(path).open("wb") as file:
             np.savez(file, schema=SCHEMA, **given)
 
@@ -169,7 +175,10 @@ def load_scores(path: str | Path) -> ScoreEstimate:
     parts = {name: tuple(record.pop(f"{name}_{number}") for number in range(len(operators))) for name in PARTS}
     several = saved["several"]
     notes = tuple(str(note) for note in record.pop("notes", ()))
+    support = json.loads(str(record.pop("support", "null")))
     plain = {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}
+    if support is not None:
+        plain["support"] = Support(tuple(support["lower"]), tuple(support["upper"]), support["simplex"])
     plain |= {name: bool(record.get(name, False)) for name in ("two_starts", "exchangeable", "graphs")}
     plain |= {name: part if several else part[0] for name, part in parts.items()}
     return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])
