@@ -138,7 +138,7 @@ class Coordinates:
             weighted = x * score
             # J = (diag(x) - x x') V, and log |det J| is the sum of log x, up to a constant
             slopes = weighted - x * weighted.sum(-1, keepdims=True) - self.simplex * x
-            return (slopes @ self.basis).reshape(*score.shape[: middle + 1], -1)
+            return (slopes @ self.basis).reshape(*score.shape[:-2], score.shape[-2] * (self.simplex - 1))
         slope, own = self.slopes(x)
         return score * with_axes(slope, middle) + with_axes(own, middle)
 
@@ -156,7 +156,7 @@ class Coordinates:
 
     def parts(self, x: Float[np.ndarray, "... D"]) -> Float[np.ndarray, "... B K"]:
         """The columns in blocks, each of which lies on a simplex."""
-        return x.reshape(*x.shape[:-1], -1, self.simplex)
+        return x.reshape(*x.shape[:-1], x.shape[-1] // self.simplex, self.simplex)
 
     def __str__(self) -> str:
         if self.simplex:
