@@ -213,6 +213,16 @@ def test_smoothing_and_foreign_holdouts_are_refused_in_coordinates():
         lksd.compare(x, model, other, holdout=-x)
 
 
+def test_a_kernel_that_vanishes_at_the_edges_keeps_the_data_as_they_are():
+    x = samples(FAMILIES["uniform"], 1, 100)[0][:, :1]
+    kernel = lksd.kernels.Weighted(lksd.kernels.IMQ(), lksd.kernels.BoxBump(0.0, 1.0))
+    declared, silent = (Own(dist.Beta(1.0, 1.0), support) for support in ("unit", None))
+    result = lksd.goodness_of_fit(x, declared, kernel=kernel)
+    assert result.operator == "Langevin"
+    assert any("kernel's weight" in note for note in result.notes)
+    assert lksd.goodness_of_fit(x, silent, kernel=kernel).ksd == result.ksd
+
+
 def test_scores_keep_their_support_in_a_file(tmp_path):
     x = samples(FAMILIES["exponential"], 1, 60)[0]
     models = [Own(dist.Exponential(rate), "positive") for rate in (1.0, 2.0)]

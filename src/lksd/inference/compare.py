@@ -130,7 +130,7 @@ def compare(
     if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
-    domain = common_domain(x, {"P": p, "Q": q}, smooth)
+    domain = common_domain(x, {"P": p, "Q": q}, kernel, smooth)
     with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
@@ -200,7 +200,7 @@ def goodness_of_fit(
     operators = common_operators([model], operator, paper=False)
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
-    domain, kept = common_domain(x, {"the model": model}), as_checkpoint(checkpoint)
+    domain, kept = common_domain(x, {"the model": model}, kernel), as_checkpoint(checkpoint)
     with opened(engine) as place, progress_wanted(progress):
         (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
         prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)

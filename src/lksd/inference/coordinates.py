@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._validation import LksdWarning, check_reals, column_names, column_order, joined, to_numpy
+from ..kernels import BallBump, BoxBump, Weighted
 from ..scores import ScoreEstimate
 from ..scores.checks import check_support
 from ..scores.control import average
@@ -72,7 +73,7 @@ def moved(estimate: ScoreEstimate, x: np.ndarray, coordinates: Coordinates) -> S
     return replace(estimate, score=score, batch_means=means, mcse=error)
 
 
-def common_domain(x: Any, models: dict[str, Any], smooth: Any = None) -> Domain:
+def common_domain(x: Any, models: dict[str, Any], kernel: Any, smooth: Any = None) -> Domain:
     """The domain of real data and models; refuses what has no place in it, and warns where none is declared and one is likely."""
     if any(not describes_reals(model) for model in models.values()):
         return Domain(None)
@@ -82,6 +83,8 @@ def common_domain(x: Any, models: dict[str, Any], smooth: Any = None) -> Domain:
     silent = [name for name, one in declared.items() if one is None]
     supports = {name: one or REAL for name, one in declared.items()}
     shared = intersection(supports, dim)
+    if vanishes_at_edges(kernel):
+        return Domain(None, (*notes, *(() if shared.is_real else (f"the kernel's weight stands for the edges of {shared}.",))))
     if shared.is_real:
         return Domain(None, (*notes, *(likely_support(data, silent) if silent else ())))
     if smooth is not None:
@@ -94,6 +97,12 @@ def common_domain(x: Any, models: dict[str, Any], smooth: Any = None) -> Domain:
     said = f"; no support is declared by {joined(silent)}" if silent else ""
     restricted = f"restricted to the domain that all models share, {shared}: {joined(wider)}{said}."
     return Domain(coordinates, (*notes, made, restricted))
+
+
+def vanishes_at_edges(kernel: Any) -> bool:
+    """Whether the user's kernels all have a weight that is zero at the edges of a region, so that no boundary term is left."""
+    given = kernel if isinstance(kernel, (list, tuple)) else [kernel]
+    return all(isinstance(one, Weighted) and isinstance(one.weight, (BallBump, BoxBump)) for one in given)
 
 
 def support_of(name: str, model: Any, x: np.ndarray, names: tuple[str, ...] | None) -> Support | None:

@@ -76,7 +76,7 @@ def rank(
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
-    domain = common_domain(x, named)
+    domain = common_domain(x, named, kernel)
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
