@@ -297,3 +297,6 @@ def test_scores_with_names_follow_those_of_the_data():
     assert lksd.compare_scores(x, score_p[["b", "a"]], score_q, kernel).statistic == straight.statistic
     with pytest.raises(ValueError, match="score_p: expected the columns of x"):
         lksd.compare_scores(x, score_p.rename(columns={"a": "c"}), score_q, kernel)
+    samples_p, samples_q = x + 1, x * 2
+    direct = lksd.relative_mmd(x, samples_p, samples_q, kernel)
+    assert lksd.relative_mmd(x, samples_p[["b", "a"]], samples_q, kernel).statistic == direct.statistic

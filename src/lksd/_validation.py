@@ -58,6 +58,12 @@ def column_order(name: str, given: tuple[str, ...] | None, wanted: Sequence[str]
     return [given.index(one) for one in wanted]
 
 
+def in_columns_of(x, value, name: str):
+    """``value`` with its columns in the order of those of ``x``, where both have names."""
+    order = column_order(name, column_names(value), column_names(x), "the columns of x")
+    return value if order is None else to_numpy(name, value)[:, order]
+
+
 def joined(names) -> str:
     """Two names with "and" between them; of several the first and the last with dots."""
     names = list(names)

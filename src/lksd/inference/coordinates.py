@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import LksdWarning, check_reals, column_names, column_order, joined, to_numpy
+from .._validation import LksdWarning, check_reals, column_names, column_order, in_columns_of, joined
 from ..kernels import BallBump, BoxBump, Weighted
 from ..scores import ScoreEstimate
 from ..scores.checks import check_support
@@ -33,8 +33,7 @@ class Domain(NamedTuple):
 
     def data(self, name: str, x: Any, like: Any = None) -> Any:
         """Observations in these coordinates, with the columns ``like`` another data frame's."""
-        order = column_order(name, column_names(x), column_names(like), "the columns of x")
-        x = x if order is None else to_numpy(name, x)[:, order]
+        x = in_columns_of(like, x, name)
         if self.coordinates is None or x is None:
             return x
         raw = check_reals(name, x)

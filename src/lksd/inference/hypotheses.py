@@ -10,7 +10,7 @@ import numpy as np
 
 from .._documents import is_sparse
 from .._float64 import float64
-from .._validation import check_choice, check_count, column_names, column_order, to_numpy
+from .._validation import check_choice, check_count, in_columns_of
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
 from ..scores.operators import CONTINUOUS, DISCRETE, NAMES
@@ -38,7 +38,7 @@ class Hypothesis(NamedTuple):
 
 def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
     """All pairs of a kernel and an operator; with several operators each score is a tuple, one for each."""
-    scores = [in_order_of(x, score, name) for score, name in zip(scores, names, strict=True)]
+    scores = [in_columns_of(x, score, name) for score, name in zip(scores, names, strict=True)]
     kernels = [as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])]
     several = isinstance(operator, (list, tuple))
     wanted = list(operator) if several else [operator]
@@ -62,12 +62,6 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
                 prepared[key] = observations, checked
             found.append(Hypothesis(one, built, *prepared[key], check_fit(one, built, prepared[key][0])))
     return found
-
-
-def in_order_of(x, score, name: str):
-    """Scores with their columns in the order of the data's, where both have names."""
-    order = column_order(name, column_names(score), column_names(x), "the columns of x")
-    return score if order is None else to_numpy(name, score)[:, order]
 
 
 def check_counts(kernel: Kernel, x) -> None:
