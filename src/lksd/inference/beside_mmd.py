@@ -32,6 +32,10 @@ class MMDTest(NamedTuple):
     def live(self) -> bool:
         return self.result.standard_error > 0
 
+    def turned(self) -> MMDTest:
+        """The same with the models in the other order."""
+        return self._replace(result=replace(self.result, statistic=-self.result.statistic), influence=-self.influence)
+
 
 def check_samples(models: dict[str, Any], margin: float, smooth: Any, pairs: int | None) -> None:
     for name, model in models.items():
@@ -51,7 +55,7 @@ def mmd_test(models: list[Any], prepared: Prepared, options: Options) -> MMDTest
     """Samples from both models against the data, all in the units of the test."""
     x = prepared.x
     kernel = mmd_kernel(prepared)
-    p, q = (sample_means(kernel, x, sampled(model, prepared, number, options.seed)) for number, model in enumerate(models))
+    p, q = (sample_means(kernel, x, y) for y in samples_of(models, prepared, options.seed))
     return mmd_of_means(p, q, own_means(kernel, x).mean(), kernel, options)
 
 
@@ -69,11 +73,26 @@ def mmd_kernel(prepared: Prepared) -> Kernel:
     return IMQ.median(prepared.x)
 
 
-def sampled(model: Any, prepared: Prepared, number: int, seed: int) -> np.ndarray:
+def samples_of(models: list[Any], prepared: Prepared, seed: int) -> list[np.ndarray]:
+    """Independent samples of both models, the same ones whichever model is named first.
+
+    The random numbers cannot depend on the role, so a pilot with the same numbers for both says which model is the first: at the
+    first entry where the pilots differ, it has the smaller value. Models that draw the same all along are one model, with one sample.
+    """
+    one, other = (sampled(model, prepared, 0, seed) for model in models)
+    apart = np.argwhere(one != other)
+    if not len(apart):
+        return [one, other]
+    entry = tuple(apart[0])
+    streams = (1, 2) if one[entry] < other[entry] else (2, 1)
+    return [sampled(model, prepared, stream, seed) for model, stream in zip(models, streams, strict=True)]
+
+
+def sampled(model: Any, prepared: Prepared, stream: int, seed: int) -> np.ndarray:
     """A sample of the model; documents as long as those of the data."""
     x = prepared.x
     count = max(SAMPLES, len(x))
-    own_seed = int(np.random.SeedSequence([seed, 1 + number]).generate_state(1)[0])
+    own_seed = int(np.random.SeedSequence([seed, stream]).generate_state(1)[0])
     y = np.asarray(draw(model, count, own_seed, x.shape[1]))
     if y.shape[1:] != x.shape[1:]:
         raise ValueError(f"also_mmd: expected samples of {x.shape[1]} columns as in x; {model} gives {y.shape[1:]}.")
