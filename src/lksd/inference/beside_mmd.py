@@ -76,8 +76,9 @@ def mmd_kernel(prepared: Prepared) -> Kernel:
 def samples_of(models: list[Any], prepared: Prepared, seed: int) -> list[np.ndarray]:
     """Independent samples of both models, the same ones whichever model is named first.
 
-    The random numbers cannot depend on the role, so a pilot with the same numbers for both says which model is the first: at the
-    first entry where the pilots differ, it has the smaller value. Models that draw the same all along are one model, with one sample.
+    The random numbers cannot depend on the role, so a pilot with the same numbers for both says which
+    model is the first: at the first entry where the pilots differ, it has the smaller value. Models that
+    draw the same all along are one model, with one sample.
     """
     one, other = (sampled(model, prepared, 0, seed) for model in models)
     apart = np.argwhere(one != other)

@@ -22,11 +22,13 @@ NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 class RankResult(TestResult):
     """Models from the best to the worst, and which differences are more than chance.
 
-    ``pvalue`` is the smallest of all, ``reject`` says whether a difference is significant that no other test disputes. All arrays are
-    in the order of ``names``. Where several kernels and operators were tested, ``pvalues`` and all that follows from them
-    (``better``, ``confidence_set``, ``disputed``, the sentence) are those of all together, while ``statistic``, ``names``, discrepancies,
-    differences, intervals and selective p-values are those of one: the most significant of those whose first model is
-    in the confidence set.
+    ``pvalue`` is the smallest of all, ``reject`` says whether a difference is significant that no other test
+    disputes. All arrays are in the order of ``names``.
+
+    Where several kernels and operators were tested, ``pvalues`` and all that follows from them (``better``,
+    ``confidence_set``, ``disputed``, the sentence) are those of all together, while ``statistic``, ``names``,
+    discrepancies, differences, intervals and selective p-values are those of one: the most significant of
+    those whose first model is in the confidence set.
 
     Attributes
     ----------
@@ -72,10 +74,9 @@ class RankResult(TestResult):
 
     @property
     def confidence_set(self) -> tuple[str, ...]:
-        """The models not shown to be worse than another: all that are best (by every kernel and operator) are among them with
-        probability 1 - alpha. A model is not left out for a difference that is disputed."""
-        worse = self.shown_worse.any(1)
-        return tuple(name for name, out in zip(self.names, worse, strict=True) if not out)
+        """The models not shown to be worse than another: all that are best (by every kernel and operator) are
+        among them with probability 1 - alpha. A model is not left out for a difference that is disputed."""
+        return tuple(name for name, worse in zip(self.names, self.shown_worse, strict=True) if not worse.any())
 
     @property
     def shown_worse(self) -> np.ndarray:

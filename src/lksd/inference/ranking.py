@@ -119,8 +119,8 @@ def together(shown: RankResult, results: list[RankResult]) -> RankResult:
     pvalues = np.min([one.pvalues[np.ix_(place, place)] for one, place in zip(results, places, strict=True)], 0)
     result = replace(shown, pvalue=float(pvalues.min()), pvalues=read_only(pvalues), tests=tuple(results))
     note = (
-        f"discrepancies and intervals are those of one of {len(results)} kernels and operators; p-values and the confidence set are "
-        "those of all, which are corrected together."
+        f"discrepancies and intervals are those of one of {len(results)} kernels and operators; "
+        "p-values and the confidence set are those of all, which are corrected together."
     )
     disputes = [f"the tests disagree on the order of {enumerated(group)}." for group in result.disputed]
     return replace(result, reject=bool(result.shown_worse.any()), notes=(*shown.notes, note, *disputes))

@@ -92,9 +92,7 @@ def disagreement(result: ComparisonResult) -> str:
     decided = [(direction(test), label, pvalue_text(smaller_pvalue(test))) for test, label in every if direction(test)]
     lead, label, p = decided[0]
     other, against = next((name, value) for way, name, value in decided if way != lead)
-    return (
-        f"The tests disagree: {label} says that {lead} fits better ({p}), {other} that {OTHER[str(lead)]} does ({against})."
-    )
+    return f"The tests disagree: {label} says that {lead} fits better ({p}), {other} that {OTHER[str(lead)]} does ({against})."
 
 
 def labels(result: ComparisonResult) -> list[str]:
