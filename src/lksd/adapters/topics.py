@@ -115,5 +115,5 @@ def share_vocabulary(*models: LDA, smoothing: float | None = None) -> tuple[LDA,
             f"models: expected topic models with words in common; of {sizes} words none is in all of them ({known[0][0]!r} in one, "
             f"{known[1][0]!r} in another). Prepare the words in the same way for all."
         )
-    shared = Vocabulary(tuple(dict.fromkeys(word for words in known for word in words)))
+    shared = Vocabulary(tuple(dict.fromkeys(word for words in sorted(known) for word in words)))
     return tuple(model.over(shared, smoothing) for model in models)

@@ -71,6 +71,7 @@ def judge_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel,
     return MMDResult(
         statistic=statistic,
         pvalue=null.upper(statistic) if decidable else 1.0,
+        pvalue_reverse=null.lower(statistic) if decidable else 1.0,
         reject=bool(decidable and difference > error * null.upper_quantile(alpha)),
         alpha=alpha,
         n=n,

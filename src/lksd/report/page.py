@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._text import Table, number, pvalue_cell, pvalue_text
+from .._text import Table, number, pvalue_cell
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -105,7 +105,7 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
         names=[shown(str(name), LONGEST_NAME) for name in names],
         question="Which of P and Q fits the data better?" if two_sided else "Does Q fit the data better than P?",
         hypothesis=f"{result.question}.",
-        pvalue=pvalue_text(result.pvalue),
+        pvalue=result.pvalue_line,
         plots={
             "comparison": drawn(plots.plot_comparison, result, "Forest plot of both discrepancies and their difference"),
             "null": result.standard_error > 0 and drawn(plots.plot_null, result, "The difference over its null distribution"),

@@ -100,10 +100,12 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     observed, peak = result.statistic * error, heights.max() / error
     two_sided = result.alternative == "two-sided"
     tail = result.alpha / 2 if two_sided else result.alpha
-    thresholds = [result.null.upper_quantile(tail)] + ([result.null.lower_quantile(tail)] if two_sided else [])
+    thresholds = [result.null.upper_quantile(tail)]
+    if two_sided or not result.margin:  # the distance from a margin is that on the side of Q
+        thresholds.append(result.null.lower_quantile(tail))
     for number, t in enumerate(thresholds):
         if math.isfinite(t):
-            label = None if number else f"rejected beyond (level {result.alpha:g})"
+            label = None if number else f"significant beyond (level {result.alpha:g})"
             ax.plot([t * error] * 2, [0, peak], color=WARM, linewidth=1.2, linestyle="--", label=label)
     low, high = result.confidence_interval()
     if math.isfinite(low) and math.isfinite(high):
