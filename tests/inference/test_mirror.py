@@ -50,7 +50,7 @@ OPTIONS = (
     {"margin": 0.02},
     {"calibration": "normal", "alternative": "two-sided", "margin": 0.01},
     {"also_mmd": True, "alternative": "two-sided"},
-    {"calibration": "edgeworth", "correction": "holm"},
+    {"calibration": "edgeworth", "correction": "bonferroni", "alpha": 0.1},
 )
 FAMILIES = (factors, mixtures, topics)
 
@@ -111,6 +111,19 @@ def check(count, seed):
 def test_exchanged_models_get_the_exchanged_sentence():
     seen = check(21, seed=0)
     assert all(seen.values()), seen
+
+
+def test_models_of_other_words_share_one_vocabulary_in_either_order():
+    documents, p, q = topics(np.random.default_rng(3))
+    words = [f"w{number}" for number in range(WORDS)]
+    turned = LDA(q.concentration, np.asarray(q.topics)[:, ::-1], words[::-1])
+    named = [[words[token] for token in document] for document in documents]
+    known = LDA(p.concentration, p.topics, words)
+    one, other = lksd.compare(named, known, turned), lksd.compare(named, turned, known)
+    assert_comparisons_mirrored(one, other)
+    assert other.words.names == one.words.names
+    by_id = lksd.compare(documents, p, q)
+    np.testing.assert_allclose(one.difference, by_id.difference, rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -81,8 +81,8 @@ def size_to_settle(result: ComparisonResult) -> int | float:
     """How many new observations would show the leading model to be better, by the hypothesis that is shown."""
     if result.mmd is not None and significance(result.mmd) < min(map(significance, result.ksd_tests)):
         return math.inf
-    reverse = result.pvalue_reverse
-    towards_p = reverse is not None and reverse < result.pvalue
+    forward, reverse = result.pvalue, result.pvalue_reverse
+    towards_p = reverse is not None and (reverse < forward or (reverse == forward and result.difference < 0))
     return result._required_n(-result.difference if towards_p else result.difference, POWER)
 
 
