@@ -9,6 +9,7 @@ from .._validation import check_choice
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
+from ..scores.identity import identity_notes
 from .beside_mmd import check_samples, mmd_test
 from .comparison import decide
 from .contrasts import Options, studentise
@@ -61,6 +62,7 @@ def compare(
     standardise: bool = False,
     counts: bool | None = None,
     preset: str | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -96,6 +98,9 @@ def compare(
         and 1 standard deviations of each column.
     pairs : int, optional
         For n too large for all pairs of observations: take at least so many; see ``compare_scores``.
+    check : bool
+        Whether to test each model that is not of this library and has ``sample``: its scores, at observations that it simulates,
+        must fit these (Stein's identity). One that does not fit itself is reported by a warning and a note.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
@@ -129,6 +134,7 @@ def compare(
     if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
+    doubts = identity_notes({"P": p, "Q": q}, x, operators, **options) if check else ()
     with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
@@ -148,9 +154,9 @@ def compare(
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
-    notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
+    notes = [*left_out, *doubts, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
-    chosen |= {"preset": preset, "smooth": smooth}
+    chosen |= {"preset": preset, "smooth": smooth, "check": check}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(
         result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
@@ -174,6 +180,7 @@ def goodness_of_fit(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -196,6 +203,7 @@ def goodness_of_fit(
     operators = common_operators([model], operator, paper=False)
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
+    doubts = identity_notes({"": model}, x, operators, **options) if check else ()
     kept = as_checkpoint(checkpoint)
     with opened(engine) as place, progress_wanted(progress):
         scores = as_scores(model, x, operators, options | placed(place, kept), paper=False)
@@ -211,7 +219,8 @@ def goodness_of_fit(
             engine=place,
         )
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
+    chosen |= {"check": check}
     settings = as_settings({"model": model} | chosen | options)
     return replace(
-        result, diagnostics=chain_quality([scores]), notes=(*left_out, *scores.notes, *prepared.notes), settings=settings
+        result, diagnostics=chain_quality([scores]), notes=(*left_out, *doubts, *scores.notes, *prepared.notes), settings=settings
     )

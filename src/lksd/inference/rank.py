@@ -8,6 +8,7 @@ from .._progress import progress_wanted
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
+from ..scores.identity import identity_notes
 from .contrasts import Options, studentise
 from .diagnosis import chain_quality
 from .hypotheses import hypotheses
@@ -39,6 +40,7 @@ def rank(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -75,6 +77,7 @@ def rank(
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
+    doubts = identity_notes(named, x, operators, **options) if check else ()
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
@@ -82,8 +85,9 @@ def rank(
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
         result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
     quality = {name: chain_quality([one]) for name, one in scores.items()}
-    notes = [*left_out, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [*left_out, *doubts, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
+    chosen |= {"check": check}
     return replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),
