@@ -69,7 +69,8 @@ def from_functions(
     ----------
     log_prior : function of z
     log_likelihood : function of x and z
-        Written in ``jax.numpy``; z is a pytree of unconstrained reals. The likelihood may lack a factor that does not depend on z.
+        Written in ``jax.numpy``; z is a pytree of unconstrained reals. Additive constants may be left out; a term
+        in x must stay, also one without z, since the score is its gradient.
     initial : pytree, or function of a key and x, optional
         A latent of the right shape, near which chains begin (each coordinate moved by up to 1), or where they begin.
     sample : function of a key, optional

@@ -63,6 +63,7 @@ def compare_command(
     correction: o.Correction = "max-t",
     also_mmd: o.AlsoMMD = False,
     preset: o.Preset = None,
+    check: o.Check = True,
     seed: o.Seed = 0,
     sampler: o.SamplerName = None,
     warmup: o.Warmup = None,
@@ -92,7 +93,7 @@ def compare_command(
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs}
+    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs, "check": check}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
 
 
@@ -116,6 +117,7 @@ def rank_command(
     variance: o.Variance = "auto",
     calibration: o.Calibration = "auto",
     correction: o.Correction = "max-t",
+    check: o.Check = True,
     seed: o.Seed = 0,
     sampler: o.SamplerName = None,
     warmup: o.Warmup = None,
@@ -145,6 +147,7 @@ def rank_command(
     options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
     options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
+    options |= {"check": check}
     ranking(x, loaded, options, {"data": str(data), "models": list(models)}, output)
 
 

@@ -65,6 +65,9 @@ Correction = Annotated[str, option("max-t, holm or bonferroni, where several hyp
 AlsoMMD = Annotated[bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")]
 Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's).", panel="Test")]
 Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]
+Check = Annotated[
+    bool, option("Whether to test that each model's densities fit what it simulates.", "--check/--no-check", panel="Test")
+]
 Seed = Annotated[int, option("The same seed gives the same digits.", panel="Test")]
 
 SamplerName = Annotated[str | None, option(f"{', '.join(SAMPLERS)}; default: chosen from the model.", panel="Scores")]

@@ -9,6 +9,7 @@ from .._validation import check_choice
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
+from ..scores.identity import identity_notes
 from .beside_mmd import check_samples, mmd_test
 from .comparison import decide
 from .contrasts import Options, studentise
@@ -62,6 +63,7 @@ def compare(
     standardise: bool = False,
     counts: bool | None = None,
     preset: str | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -97,6 +99,9 @@ def compare(
         and 1 standard deviations of each column.
     pairs : int, optional
         For n too large for all pairs of observations: take at least so many; see ``compare_scores``.
+    check : bool
+        Whether to test each model that is not of this library and has ``sample``: its scores, at observations that it simulates,
+        must fit these (Stein's identity). One that does not fit itself is reported by a warning and a note.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
@@ -131,6 +136,11 @@ def compare(
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
     domain = common_domain(x, {"P": p, "Q": q}, kernel, smooth)
+    doubts = (
+        identity_notes({"P": p, "Q": q}, x, operators, coordinates=domain.coordinates, **options)
+        if check and not domain.weighted
+        else ()
+    )
     with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
@@ -152,9 +162,14 @@ def compare(
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
-    notes = [*left_out, *domain.notes, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
+    notes = [
+        *left_out,
+        *domain.notes,
+        *doubts,
+        *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes),
+    ]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
-    chosen |= {"preset": preset, "smooth": smooth}
+    chosen |= {"preset": preset, "smooth": smooth, "check": check}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(
         result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
@@ -178,6 +193,7 @@ def goodness_of_fit(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -201,6 +217,11 @@ def goodness_of_fit(
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
     domain, kept = common_domain(x, {"the model": model}, kernel), as_checkpoint(checkpoint)
+    doubts = (
+        identity_notes({"": model}, x, operators, coordinates=domain.coordinates, **options)
+        if check and not domain.weighted
+        else ()
+    )
     with opened(engine) as place, progress_wanted(progress):
         (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
         prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)
@@ -215,11 +236,12 @@ def goodness_of_fit(
             engine=place,
         )
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
+    chosen |= {"check": check}
     settings = as_settings({"model": model} | chosen | options)
     return replace(
         result,
         operator=result.operator + domain.name,
         diagnostics=chain_quality([scores]),
-        notes=(*left_out, *domain.notes, *scores.notes, *prepared.notes),
+        notes=(*left_out, *domain.notes, *doubts, *scores.notes, *prepared.notes),
         settings=settings,
     )

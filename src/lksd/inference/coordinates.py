@@ -25,6 +25,7 @@ class Domain(NamedTuple):
 
     coordinates: Coordinates | None  # None for all of space
     notes: tuple[str, ...] = ()
+    weighted: bool = False  # whether the kernel's weight takes care of edges
 
     @property
     def name(self) -> str:
@@ -83,7 +84,8 @@ def common_domain(x: Any, models: dict[str, Any], kernel: Any, smooth: Any = Non
     supports = {name: one or REAL for name, one in declared.items()}
     shared = intersection(supports, dim)
     if vanishes_at_edges(kernel):
-        return Domain(None, (*notes, *(() if shared.is_real else (f"the kernel's weight stands for the edges of {shared}.",))))
+        said = () if shared.is_real else (f"the kernel's weight takes care of the edges of {shared}.",)
+        return Domain(None, (*notes, *said), weighted=True)
     if shared.is_real:
         return Domain(None, (*notes, *(likely_support(data, silent) if silent else ())))
     if smooth is not None:

@@ -8,6 +8,7 @@ from .._progress import progress_wanted
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
+from ..scores.identity import identity_notes
 from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .diagnosis import chain_quality
@@ -40,6 +41,7 @@ def rank(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -77,6 +79,7 @@ def rank(
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
     domain = common_domain(x, named, kernel)
+    doubts = identity_notes(named, x, operators, coordinates=domain.coordinates, **options) if check and not domain.weighted else ()
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
@@ -86,8 +89,9 @@ def rank(
         family = [one._replace(smoothing=domain.name) for one in family]
         result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
     quality = {name: chain_quality([one]) for name, one in scores.items()}
-    notes = [*left_out, *domain.notes, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [*left_out, *domain.notes, *doubts, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
+    chosen |= {"check": check}
     return replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),

@@ -20,8 +20,8 @@ class LatentVariableModel(eqx.Module):
     """One observation x and its latent z: a prior and a likelihood.
 
     A subclass gives ``log_prior(z)`` and ``log_likelihood(x, z)``, and ``sample(key) -> (z, x)`` or
-    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. The
-    likelihood may lack a factor that does not depend on z.
+    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. Additive
+    constants of either density may be left out. A term in x must stay, also one without z: the score is its gradient.
 
     A latent with constraints (positive, in an interval) must give ``constrain(u) -> z`` from unconstrained reals u
     and its inverse ``unconstrain(z) -> u``; chains then run on u, with the Jacobian found by differentiation.
@@ -29,8 +29,8 @@ class LatentVariableModel(eqx.Module):
     A likelihood whose missing normaliser depends on z declares ``normalised = False`` and gives
     ``sample_likelihood(key, z) -> x``, for the exchange algorithm.
 
-    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z, up to a term that does not
-    depend on z, and computes what depends on x alone once for all z.
+    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z and computes what depends on x
+    alone once for all z. Chains alone use it, so here a term without z may be left out.
 
     It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
     gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
@@ -89,7 +89,7 @@ class LatentVariableModel(eqx.Module):
 
     @abstractmethod
     def log_likelihood(self, x, z):
-        """log p(x | z), up to a term that does not depend on z."""
+        """log p(x | z), up to a constant; a term in x alone is part of the score and must stay."""
 
     def constrain(self, u):
         """z from unconstrained reals."""

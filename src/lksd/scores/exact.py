@@ -39,6 +39,14 @@ def score_shape(model: Any, points) -> tuple[int, ...]:
     return shape_of(f"the exact score of {model}", function, points[0])
 
 
+def check_exact(model: Any, points, values=None) -> None:
+    """The exact score, or the ratios at ``values``, can be computed at the observations and has their shape."""
+    if values is not None:
+        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+    elif (shape := remembered(score_shape, model, points)) != points.shape[1:]:
+        raise ValueError(f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}.")
+
+
 def exact_parts(
     model: Any,
     data: np.ndarray,
@@ -53,7 +61,7 @@ def exact_parts(
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
         values = jnp.asarray(wanted.values)
-        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+        check_exact(model, points, values)
         ratios = averages_of(np.asarray(exact_ratios(model, points, values))[:, None, None])
         nothing_added = np.ones(len(data))
         scores = [
@@ -63,8 +71,7 @@ def exact_parts(
     else:
         if exact_score(model) is None:
             return None
-        if (shape := remembered(score_shape, model, points)) != data.shape[1:]:
-            raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
+        check_exact(model, points)
         scores = [np.asarray(_scores(model, points))]
     finite = np.all([np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0)
     if not finite.all():
