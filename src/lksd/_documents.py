@@ -71,6 +71,13 @@ def from_counts(counts) -> np.ndarray:
     return pad(documents)
 
 
+def word_counts(tokens: np.ndarray, words: int) -> csr_array:
+    """How often each document, padded with -1, has each word: (n, words)."""
+    rows, places = np.nonzero(tokens >= 0)
+    index = (rows.astype(np.int32), tokens[rows, places].astype(np.int32))
+    return csr_array((np.ones(len(rows)), index), shape=(len(tokens), words))
+
+
 def read_documents(x, n_values: int, counts: bool | None = None, any_length: bool = True) -> np.ndarray:
     """Observations of a model with ``n_values`` values as (n, D) int32 tokens, -1 where there is none.
 

@@ -84,7 +84,7 @@ def compare(
         The models, or their scores at ``x`` where these are already estimated.
     kernel : kernel or list of kernels, optional
         Default for real data: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given; for
-        integers IMQ on the bag of words where the models are exchangeable, else ``Hamming()``.
+        integers ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
         Default for integers: "difference" and "barker" together, with the defaults of ``discrete_operators``.
     also_mmd : bool
@@ -105,7 +105,7 @@ def compare(
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
-        witness for each position.
+        witness for each position, IMQ with scale 1 on the bag of words.
 
     Examples
     --------

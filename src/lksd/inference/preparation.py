@@ -150,7 +150,7 @@ def prepare(
     if isinstance(operators[0], DiscreteOperator):
         if holdout is not None or standardise:
             raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
-        return prepare_discrete(x, scores, kernel, counts)
+        return prepare_discrete(x, scores, kernel, counts, paper)
     data, given, notes = operators[0].observations(x), [one.score for one in scores], []
     spherical = isinstance(operators[0], Spherical)
     if spherical and standardise:
@@ -183,13 +183,17 @@ def default_kernel(x) -> Kernel:
         return IMQ.median(x)
 
 
-def prepare_discrete(x, scores: list[ScoreEstimate], kernel, counts: bool | None) -> Prepared:
+def default_discrete_kernel(tokens: np.ndarray, there: np.ndarray, size: int, paper: bool) -> Kernel:
+    """IMQ on the bag of words: at the median scale, or at the paper's."""
+    return BagOfWords(IMQ(), size) if paper else BagOfWords.median(tokens, size, mask=there)
+
+
+def prepare_discrete(x, scores: list[ScoreEstimate], kernel, counts: bool | None, paper: bool) -> Prepared:
     operators = scores[0].operators
     size = operators[0].n_values  # type: ignore[attr-defined]
     tokens = read_documents(x, size, counts)
-    if kernel is None:
-        exchangeable = all(one.exchangeable for one in scores)
-        kernel = BagOfWords(IMQ(), size) if exchangeable else Hamming()
     there = tokens >= 0
+    if kernel is None:
+        kernel = default_discrete_kernel(tokens, there, size, paper) if all(one.exchangeable for one in scores) else Hamming()
     parts = [one.part("score") for one in scores]
     return Prepared(tokens, None if there.all() else there, parts, operators, kernel, np.ones(()), ())
