@@ -84,8 +84,8 @@ def common_domain(x: Any, models: dict[str, Any], kernel: Any, smooth: Any = Non
     supports = {name: one or REAL for name, one in declared.items()}
     shared = intersection(supports, dim)
     if vanishes_at_edges(kernel):
-        said = () if shared.is_real else (f"the kernel's weight takes care of the edges of {shared}.",)
-        return Domain(None, (*notes, *said), weighted=True)
+        edges = () if shared.is_real else (f"the kernel's weight takes care of the edges of {shared}.",)
+        return Domain(None, (*notes, *edges), weighted=True)
     if shared.is_real:
         return Domain(None, (*notes, *(likely_support(data, silent) if silent else ())))
     if smooth is not None:
