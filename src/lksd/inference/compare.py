@@ -26,7 +26,7 @@ from .preparation import (
     papers_options,
     placed,
     prepare,
-    read_words,
+    read_all,
 )
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
@@ -60,6 +60,7 @@ def compare(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
     preset: str | None = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -90,6 +91,10 @@ def compare(
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
+    drop_empty : bool
+        Leave out documents without words, or without any that the models know, instead of refusing them. A note names them;
+        ``contributions`` has an entry for each that is left, ``kept`` the row in which it stood in ``x``, and ``documents()`` and
+        the report number them by that row.
     smooth : "auto", number or sequence of numbers, optional
         Standard deviations of Gaussian noise to add to the data and, in law, to the models: scores then see the weights of
         components that lie apart. Each is a hypothesis of its own, and all are tested together (max-T). "auto" takes 1/4, 1/2
@@ -114,7 +119,8 @@ def compare(
     paper = preset is not None
     check_roles({"p": p, "q": q})
     check_enough(x, pairs)
-    x, (p, q), left_out = read_words(x, [p, q])
+    read, (p, q) = read_all(x, [p, q], counts, drop_empty)
+    x, index = read.x, read.index_of(index)
     if also_mmd:
         check_samples({"p": p, "q": q}, margin, smooth, pairs)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
@@ -148,12 +154,17 @@ def compare(
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
-    notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
+    notes = [*read.notes, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
-    chosen |= {"preset": preset, "smooth": smooth}
+    chosen |= {"preset": preset, "smooth": smooth, "drop_empty": drop_empty}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(
-        result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
+        result,
+        diagnostics=diagnostics,
+        words=words,
+        kept=read.rows,
+        notes=(*result.notes, *notes, *prepared.notes, *isolated),
+        settings=settings,
     )
 
 
@@ -174,6 +185,7 @@ def goodness_of_fit(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -183,7 +195,8 @@ def goodness_of_fit(
     """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
     check_roles({"model": model})
     check_enough(x)
-    x, (model,), left_out = read_words(x, [model])
+    read, (model,) = read_all(x, [model], counts, drop_empty)
+    x, index = read.x, read.index_of(index)
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     if operator is None and describes_integers(model):
@@ -211,7 +224,8 @@ def goodness_of_fit(
             engine=place,
         )
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
+    chosen |= {"drop_empty": drop_empty}
     settings = as_settings({"model": model} | chosen | options)
     return replace(
-        result, diagnostics=chain_quality([scores]), notes=(*left_out, *scores.notes, *prepared.notes), settings=settings
+        result, diagnostics=chain_quality([scores]), notes=(*read.notes, *scores.notes, *prepared.notes), settings=settings
     )
