@@ -28,7 +28,7 @@ from .preparation import (
     papers_options,
     placed,
     prepare,
-    read_words,
+    read_all,
 )
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
@@ -62,6 +62,7 @@ def compare(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
     preset: str | None = None,
     check: bool = True,
     seed: int = 0,
@@ -93,6 +94,10 @@ def compare(
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
+    drop_empty : bool
+        Leave out documents without words, or without any that the models know, instead of refusing them. A note names them;
+        ``contributions`` has an entry for each that is left, ``kept`` the row in which it stood in ``x``, and ``documents()`` and
+        the report number them by that row.
     smooth : "auto", number or sequence of numbers, optional
         Standard deviations of Gaussian noise to add to the data and, in law, to the models: scores then see the weights of
         components that lie apart. Each is a hypothesis of its own, and all are tested together (max-T). "auto" takes 1/4, 1/2
@@ -120,7 +125,8 @@ def compare(
     paper = preset is not None
     check_roles({"p": p, "q": q})
     check_enough(x, pairs)
-    x, (p, q), left_out = read_words(x, [p, q])
+    read, (p, q) = read_all(x, [p, q], counts, drop_empty)
+    x, index = read.x, read.index_of(index)
     if also_mmd:
         check_samples({"p": p, "q": q}, margin, smooth, pairs)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
@@ -163,16 +169,21 @@ def compare(
         diagnostics = diagnose(shown, number, prepared.units, scores, result)
         words = deciding_words(shown, [p, q])
     notes = [
-        *left_out,
+        *read.notes,
         *domain.notes,
         *doubts,
         *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes),
     ]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
-    chosen |= {"preset": preset, "smooth": smooth, "check": check}
+    chosen |= {"preset": preset, "smooth": smooth, "drop_empty": drop_empty, "check": check}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     return replace(
-        result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
+        result,
+        diagnostics=diagnostics,
+        words=words,
+        kept=read.rows,
+        notes=(*result.notes, *notes, *prepared.notes, *isolated),
+        settings=settings,
     )
 
 
@@ -193,6 +204,7 @@ def goodness_of_fit(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
     check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
@@ -203,7 +215,8 @@ def goodness_of_fit(
     """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
     check_roles({"model": model})
     check_enough(x)
-    x, (model,), left_out = read_words(x, [model])
+    read, (model,) = read_all(x, [model], counts, drop_empty)
+    x, index = read.x, read.index_of(index)
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     if operator is None and describes_integers(model):
@@ -236,12 +249,12 @@ def goodness_of_fit(
             engine=place,
         )
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
-    chosen |= {"check": check}
+    chosen |= {"drop_empty": drop_empty, "check": check}
     settings = as_settings({"model": model} | chosen | options)
     return replace(
         result,
         operator=result.operator + domain.name,
         diagnostics=chain_quality([scores]),
-        notes=(*left_out, *domain.notes, *doubts, *scores.notes, *prepared.notes),
+        notes=(*read.notes, *domain.notes, *doubts, *scores.notes, *prepared.notes),
         settings=settings,
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from .._documents import read_documents
+from .._documents import Filled, drop_empty_documents, read_documents
 from .._validation import LksdWarning, check_count, check_reals, joined
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..adapters.topics import share_vocabulary
@@ -63,7 +63,22 @@ def check_enough(x, pairs: int | None = None) -> None:
         pairs_of(pairs, n)
 
 
-def read_words(x, models: list[Any]) -> tuple[Any, list[Any], tuple[str, ...]]:
+def read_all(x, models: list[Any], counts: bool | None, drop_empty: bool) -> tuple[Filled, list[Any]]:
+    """The data, documents of words as ids and without empty ones if that is wanted; and the models, on one vocabulary."""
+    if not drop_empty:
+        x, models, notes = read_words(x, models)
+        return Filled(x, notes=notes), models
+    if not describes_integers(models[0]):
+        raise ValueError("drop_empty: expected with models of documents; these describe real numbers. Leave it out.")
+    x, models, notes = read_words(x, models, drop_empty)
+    first: Any = models[0]
+    first = first.operators[0] if isinstance(first, ScoreEstimate) else first
+    filled = drop_empty_documents(x, first.n_values, counts)
+    check_enough(filled.x)
+    return filled._replace(notes=(*notes, *filled.notes)), models
+
+
+def read_words(x, models: list[Any], drop_empty: bool = False) -> tuple[Any, list[Any], tuple[str, ...]]:
     """Documents of words as ids, topic models of different words on one vocabulary, and what was left out."""
     if not is_words(x):
         return x, models, ()
@@ -74,7 +89,7 @@ def read_words(x, models: list[Any]) -> tuple[Any, list[Any], tuple[str, ...]]:
     given = vocabularies_of(models)
     if any(other != given[0] for other in given[1:]):
         models = list(share_vocabulary(*models))
-    ids, notes = as_ids(x, vocabularies_of(models)[0])
+    ids, notes = as_ids(x, vocabularies_of(models)[0], drop_empty)
     return ids, models, notes
 
 

@@ -13,7 +13,7 @@ from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .diagnosis import chain_quality
 from .hypotheses import hypotheses
-from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_words
+from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
 from .settings import as_settings
@@ -41,6 +41,7 @@ def rank(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
     check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
@@ -73,8 +74,8 @@ def rank(
     named = check_names("models", models)
     check_roles(named)
     check_enough(x, pairs)
-    x, read, left_out = read_words(x, list(named.values()))
-    named = dict(zip(named, read, strict=True))
+    read, given = read_all(x, list(named.values()), counts, drop_empty)
+    x, index, named = read.x, read.index_of(index), dict(zip(named, given, strict=True))
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
@@ -89,9 +90,9 @@ def rank(
         family = [one._replace(smoothing=domain.name) for one in family]
         result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
     quality = {name: chain_quality([one]) for name, one in scores.items()}
-    notes = [*left_out, *domain.notes, *doubts, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [*read.notes, *domain.notes, *doubts, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
-    chosen |= {"check": check}
+    chosen |= {"drop_empty": drop_empty, "check": check}
     return replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),

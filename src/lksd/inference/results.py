@@ -140,8 +140,10 @@ class ComparisonResult(DifferenceResult):
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
         What each observation adds to ``difference``.
+    kept : (n,) array or None
+        The rows of the observations in the data as given, where empty documents were left out; None where none were.
     words : Words or None
-        What each word adds to it, where discrete models were given.
+        What each word (or value) adds to it, where discrete models were given.
     order : (L,) array or None
         The order of the values in a cyclic operator; None is their own.
     tests : tuple of ComparisonResult
@@ -175,6 +177,7 @@ class ComparisonResult(DifferenceResult):
     words: Words | None = None
     order: np.ndarray | None = None
     mmd: MMDResult | None = None
+    kept: np.ndarray | None = None
 
     @property
     def ksd_tests(self) -> tuple[ComparisonResult, ...]:
@@ -203,9 +206,13 @@ class ComparisonResult(DifferenceResult):
         return (*found, f"MMD, {self.mmd.kernel}") if self.mmd is not None and self.mmd.reject else tuple(found)
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
-        """The observations that decide, with their contributions, the largest first."""
+        """The observations that decide, by their rows in the data as given, with their contributions, the largest first."""
         order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
-        return [(int(i), float(self.contributions[i])) for i in order]
+        return [(self.row(i), float(self.contributions[i])) for i in order]
+
+    def row(self, number: int) -> int:
+        """Where an observation stands in the data as they were given."""
+        return int(number if self.kept is None else self.kept[number])
 
     @property
     def calibration(self) -> str:
@@ -346,7 +353,8 @@ class ComparisonResult(DifferenceResult):
                 for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
             ]
             cells = [tuple("" if cell == "nan" else cell for cell in row) for row in rows]
-            lines += ["", *Table(("document", "adds to P - Q", "word", "adds to P - Q"), cells, left=(2,)).lines()]
+            whole, part = self.words.kinds
+            lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
         return "\n".join(lines)
 

@@ -42,7 +42,9 @@ class LatentVariableModel(eqx.Module):
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
     p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
     values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out
-    given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
+    given the rest; and ``value_probabilities()``, the mean probability of each value as an (L,) NumPy array: where all models of a
+    call have it, the operators order the values by it, so that neighbours are about equally frequent, else they stand in their own
+    order. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
     ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
 
     A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).

@@ -152,7 +152,7 @@ def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes
 
 
 def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
-    """The words that add most to the difference, or take most from it."""
+    """The words (or values) that add most to the difference, or take most from it."""
     ax = new_axes(ax)
     top = result.words.top(WORDS)[::-1] if result.words is not None else []
     values = [value for _, value in top]
@@ -160,7 +160,7 @@ def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
     ax.set_yticks(range(len(top)), [literally(word)[:24] for word, _ in top], fontsize=8)
     ax.axvline(0.0, color=FAINT, linewidth=1)
     ax.locator_params(axis="x", nbins=3)
-    ax.set_xlabel("words: add to P - Q")
+    ax.set_xlabel(f"{result.words.kinds[1] if result.words is not None else 'word'}s: add to P - Q")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax

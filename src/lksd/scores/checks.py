@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._documents import numbered
 from ..models import LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
@@ -51,8 +52,8 @@ def checked_latent(model: LatentVariableModel, x):
     return z
 
 
-def check_possible(model, x: np.ndarray) -> None:
-    """Every word of every document can come from the model, where it can say so."""
+def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
+    """Every word of every document, or value of every observation, can come from the model, where it can say so."""
     if not hasattr(model, "impossible"):
         return
     where = np.argwhere(model.impossible(x))
@@ -60,10 +61,17 @@ def check_possible(model, x: np.ndarray) -> None:
         document, position = (int(i) for i in where[0])
         word, vocabulary = int(x[document, position]), getattr(model, "vocabulary", None)
         name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
+        whole, part = ("document", "word") if speaks_of_words(model) else ("observation", "value")
+        named = numbered(document, whole) if ids[document] == document else f"the {whole} with index {ids[document]}"
         raise ValueError(
-            f"x: word {word}{name} in document {document} has probability zero under {model}, and so has the document "
-            f"({len(set(where[:, 0].tolist()))} such documents). Smooth the model's probabilities, or remove the word."
+            f"x: {part} {word}{name} in {named} has probability zero under {model}, and so has the {whole} "
+            f"({len(set(where[:, 0].tolist()))} such {whole}s). Smooth the model's probabilities, or remove the {part}."
         )
+
+
+def speaks_of_words(*models) -> bool:
+    """Whether observations are documents: a model knows the words, or none minds their order."""
+    return any(getattr(model, "vocabulary", None) is not None for model in models) or all(model.exchangeable for model in models)
 
 
 def check_support(model: Any, declared: Any, x: np.ndarray, ids: np.ndarray) -> Support | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._compile import remembered
-from .._documents import is_sparse, read_documents
+from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
@@ -29,8 +31,9 @@ from .columns import by_column_name
 from .conditional import Point, model_at
 from .control import Averages
 from .exact import exact_estimate, exact_parts
-from .operators import is_discrete, operators_for
-from .ratios import by_modified_posterior, inflation, score_averages, shaped, targets
+from .lengths import Group, joined, length_groups
+from .operators import check_alphabets, is_discrete, operators_for
+from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
@@ -61,6 +64,7 @@ def estimate_scores(
     meeting_limit: int | None = None,
     initial: Start | None = None,
     counts: bool | None = None,
+    drop_empty: bool = False,
     index=None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -103,6 +107,9 @@ def estimate_scores(
         the model's ``initial``), every second one elsewhere, so that what is left of the beginning shows.
     counts : bool, optional
         Whether a dense ``x`` holds word counts instead of token ids.
+    drop_empty : bool
+        Leave out documents without words, or without any that the model knows, instead of refusing them. Scores have a row for each
+        that is left, ``index`` says which those are, and a note counts the others.
     index : (n,) integers, optional
         An id for each observation, which decides its chain's randomness (default 0 .. n-1).
     batch_size : int, optional
@@ -137,14 +144,17 @@ def estimate_scores(
     elif meeting_limit is not None:
         raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
     several = discrete and (isinstance(operator, (tuple, list)) or (operator is None and len(operators) > 1))
-    x, left_out = as_ids(x, vocabularies_of([model])[0]) if discrete and is_words(x) else (x, ())
-    data = read(model, operators, x, counts)
+    x, left_out = as_ids(x, vocabularies_of([model])[0], drop_empty) if discrete and is_words(x) else (x, ())
+    if drop_empty and not discrete:
+        raise ValueError(f"drop_empty: {model} describes real numbers, not documents. Leave it out.")
+    filled = drop_empty_documents(x, check_alphabets([model]), counts) if drop_empty else Filled(x)
+    data, left_out = read(model, operators, filled.x, counts), (*left_out, *filled.notes)
     check_count("x", len(data), minimum=1)
-    seed, ids = check_seed(seed), check_index(index, len(data))
+    seed, ids = check_seed(seed), check_index(filled.index_of(index), len(data))
     batch_size = None if batch_size is None else check_length("batch_size", batch_size, 1)
     support = None
     if discrete:
-        check_possible(model, data)
+        check_possible(model, data, ids)
     elif not model.directional:
         support = check_support(model, model.support, data, ids)
     model = float64_leaves(model)
@@ -170,39 +180,43 @@ def estimate_scores(
         plan, notes = make_plan(warmup, draws, chains, controlled, real_size(z))
         plan = plan._replace(averaged=discrete and control_variates == "auto")
         keys, setup = observation_keys(seed, ids), Setup(batch_size, place, kept)
+        groups = length_groups(data, plan.chains * (plan.warmup + plan.batches * plan.batch_draws))
+        batches, own_ids = [group.of(points, keys) for group in groups], [ids[group.rows] for group in groups]
         if unbiased:
             pairs = pair_plan(plan, None if meeting_limit is None else check_length("meeting_limit", meeting_limit, 1))
-            found_pairs = unbiased_pairs(model, sampler, initial, points, keys, pairs, setup, ids)
-            return unbiased_estimate(found_pairs, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **common)
+            met = unbiased_pairs(model, sampler, initial, batches, pairs, setup, own_ids)
+            method = f"{sampler}, {pairs}"
+            return unbiased_estimate(met, groups, method, operators, wanted, several, notes=own_notes, **common)
         run_options = (model, float64_leaves(sampler), float64_leaves(initial))
         anywhere = isinstance(sampler, (Gibbs, Exact))
-
-        def sampled(points: Point, keys) -> Run:
-            found = run(*run_options, points, keys, plan, setup)
-            check_run(found, plan, np.repeat(ids, len(keys) // len(ids)), anywhere)
-            return found
-
-        found = sampled(points, keys)
-        averages, remark = better_averages(found, plan)
+        modified = control_variates == "none" and any(isinstance(one, Barker) for one in operators)
+        if modified:
+            check_modified(model, points, sampler)
+        every = run(*run_options, batches, plan, setup)
+        found = quality(groups, every)
+        check_run(found, plan, ids, anywhere)
+        averages, remark = better_averages(every, plan)
         if remark:
             notes, plan = (*notes, remark), plan._replace(control=False)
-        parts = [averages]
+        parts = [[own] for own in averages]
         if wanted is not None:
-            ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
-            factor = inflation(ratios.batch_means) if plan.batch_draws < INDEPENDENT else np.ones(len(data))
-            if modified and any(isinstance(one, Barker) for one in operators):
-                check_modified(model, points, sampler)
+
+            def barker(batch, own: np.ndarray, columns: list[int]) -> Averages:
+                points, keys = batch
+                (sites,) = run(*run_options, [neighbours(points, keys, columns)], plan, setup)
+                check_run(sites, plan, np.repeat(own, len(sites.finite) // len(own)), anywhere)
+                return by_modified_posterior(sites.plain, points.x, columns)
+
+            independent = plan.batch_draws >= INDEPENDENT
             parts = [
-                by_modified_posterior(sampled, points, columns, keys)
-                if modified and isinstance(one, Barker)
-                else score_averages(one, ratios, columns, factor, data >= 0)
-                for one, columns in zip(operators, wanted.columns, strict=True)
+                operator_averages(means, operators, wanted.of(group), independent, partial(barker, *rest) if modified else None)
+                for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
             ]
     warn_of_poor_mixing(found.rhat, plan, ids)
+    if kinds(z) == {"integer"}:
+        warn_of_still_chains(found.rhat, found.ess, plan, ids)
     return ScoreEstimate(
-        score=as_one([part.score for part in parts], several),
-        mcse=as_one([part.mcse for part in parts], several),
-        batch_means=as_one([part.batch_means for part in parts], several),
+        **score_fields(groups, parts, several),
         method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
         rhat=found.rhat,
         ess=found.ess,
@@ -244,23 +258,31 @@ def at_first(model, points: Point):
     return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
 
 
-def better_averages(found: Run, plan: Plan) -> tuple[Averages, str | None]:
-    """The averages with control variates where they reduce the error."""
-    if not plan.control or found.controlled is None:
-        return found.plain, None
-    if np.median(found.controlled.mcse) > np.median(found.plain.mcse):
-        return found.plain, "control variates did not reduce the error, so the plain means are used."
-    return found.controlled, None
+def better_averages(every: list[Run], plan: Plan) -> tuple[list[Averages], str | None]:
+    """The averages of every group, with control variates where they reduce the error."""
+    plain, controlled = [found.plain for found in every], [found.controlled for found in every if found.controlled is not None]
+    if not plan.control or not controlled:
+        return plain, None
+    if median_error(controlled) > median_error(plain):
+        return plain, "control variates did not reduce the error, so the plain means are used."
+    return controlled, None
+
+
+def median_error(averages: list[Averages]) -> float:
+    return float(np.median(np.concatenate([one.mcse.ravel() for one in averages])))
+
+
+def quality(groups: list[Group], every: list[Run]) -> Run:
+    """Of the chains of all observations; the averages stay with the groups."""
+    nothing: Any = None
+    told = [found._replace(plain=nothing, controlled=nothing) for found in every]
+    return jax.tree.map(lambda *parts: joined(groups, list(parts)), *told)
 
 
 def means_used(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
     return "Rao-Blackwellised" if plan.averaged and hasattr(at_first(model, points), "averaged_ratios") else "plain means"
-
-
-def as_one(parts: list, several: bool):
-    return tuple(parts) if several else parts[0]
 
 
 def check_index(index, n: int) -> np.ndarray:
@@ -359,6 +381,19 @@ def check_length(name: str, value, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name}: expected an integer of at least {least}; got {value!r}. Give a number of steps.")
     return int(value)
+
+
+def warn_of_still_chains(rhat: np.ndarray, ess: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
+    """Chains of a discrete latent that stay where they are have no R-hat, which is no sign that they have converged."""
+    still = np.isnan(rhat) & (ess == 0)
+    if plan.batches * plan.batch_draws >= JUDGED and still.any():
+        warnings.warn(
+            f"R-hat is unknown and the effective sample size 0 for observation {ids[np.argmax(still)]} ({int(still.sum())} of "
+            f"{len(still)} observations): its chains never moved. That is right only if its posterior allows one value of the "
+            "latent; else give the model a gibbs(key, x, z) that reaches them all, or try another sampler.",
+            LksdWarning,
+            stacklevel=4,
+        )
 
 
 def warn_of_poor_mixing(rhat: np.ndarray, plan: Plan, ids: np.ndarray) -> None:

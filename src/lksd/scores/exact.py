@@ -13,7 +13,9 @@ import numpy as np
 from .._compile import remembered
 from ..stein import SteinOperator
 from .checks import shape_of
-from .ratios import Targets, averages_of, exact_ratios, has_exact_ratios, score_averages
+from .control import average
+from .lengths import EXACT_STEPS, length_groups, padded
+from .ratios import Targets, exact_ratios, has_exact_ratios, operator_averages
 from .result import ScoreEstimate
 
 BATCH = 64
@@ -60,14 +62,10 @@ def exact_parts(
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
-        values = jnp.asarray(wanted.values)
-        check_exact(model, points, values)
-        ratios = averages_of(np.asarray(exact_ratios(model, points, values))[:, None, None])
-        nothing_added = np.ones(len(data))
-        scores = [
-            score_averages(one, ratios, columns, nothing_added, data >= 0).score
-            for one, columns in zip(operators, wanted.columns, strict=True)
-        ]
+        check_exact(model, points, wanted.values)
+        groups = length_groups(data, EXACT_STEPS)
+        parts = [exact_group(model, data[group.rows, : group.length], operators, wanted.of(group)) for group in groups]
+        scores = [padded(groups, list(own)) for own in zip(*parts, strict=True)]
     else:
         if exact_score(model) is None:
             return None
@@ -79,6 +77,12 @@ def exact_parts(
             f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters."
         )
     return scores
+
+
+def exact_group(model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...], wanted: Targets) -> list[np.ndarray]:
+    """The exact scores of discrete observations of like length, for each operator."""
+    ratios = average(np.asarray(exact_ratios(model, jnp.asarray(x), jnp.asarray(wanted.values))).reshape(len(x), 1, 1, -1))
+    return [one.score for one in operator_averages(ratios, operators, wanted)]
 
 
 def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:
