@@ -267,7 +267,7 @@ class Scalar(Silent):
         return x.sum()
 
 
-Y = np.zeros((6, 2)) + np.arange(6)[:, None]
+Y = np.full((6, 2), 0.5) + np.arange(6)[:, None]
 Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
 
 
