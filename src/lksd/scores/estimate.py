@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +11,7 @@ from .._documents import is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
-from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
+from .._validation import check_choice, check_count, check_reals, check_seed, warn
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..engines import opened
 from ..models import LatentVariableModel
@@ -24,12 +22,13 @@ from ..stein import Barker, DiscreteOperator, SteinOperator
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, check_run, checked_latent, kinds, latent_shapes
+from .checks import check_model, check_possible, checked_latent, kinds, latent_shapes
 from .conditional import Point, model_at
-from .control import Averages
+from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .operators import is_discrete, operators_for
 from .ratios import by_modified_posterior, inflation, score_averages, shaped, targets
+from .rerun import First, run_again, said_of_reruns
 from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
@@ -38,8 +37,6 @@ SHORT = 50  # draws of a discrete latent below which one chain is run, since ano
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
 INDEPENDENT = 5  # draws of a batch from which the means of two are taken as independent
-POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
-JUDGED = 50  # draws a chain from which R-hat means something
 CONTROL_VARIATES = ("auto", "none")
 
 
@@ -68,6 +65,9 @@ def estimate_scores(
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
 
+    Observations whose chains have not converged are run again by themselves, at most twice, with more and longer chains that tune
+    themselves; the others keep every digit. What still has not converged is warned of, and False in ``converged`` of the result.
+
     Parameters
     ----------
     model : LatentVariableModel
@@ -89,7 +89,7 @@ def estimate_scores(
     control_variates : "auto" or "none"
         "auto" regresses the conditional scores on grad_z log p(x, z) where that helps, and averages ratios over part of a
         discrete latent (Rao-Blackwell) where the model can. "none" gives the paper's estimators: plain means, and for Barker the
-        modified posterior of each neighbour (Appendix B.2).
+        modified posterior of each neighbour (Appendix B.2); nothing is run again.
     unbiased : bool
         Remove the bias of the chains' beginnings: pairs of coupled chains run until they meet, and what they differ by until then
         corrects the plain means, so that no warm-up is needed for validity. Of discrete operators for "difference" alone, which is
@@ -173,13 +173,21 @@ def estimate_scores(
 
         def sampled(points: Point, keys) -> Run:
             found = run(*run_options, points, keys, plan, setup)
-            check_run(found, plan, np.repeat(ids, len(keys) // len(ids)), anywhere)
+            refuse(judge(found, plan, anywhere).faults, np.repeat(ids, len(keys) // len(ids)))
             return found
 
-        found = sampled(points, keys)
-        averages, remark = better_averages(found, plan)
-        if remark:
-            notes, plan = (*notes, remark), plan._replace(control=False)
+        found = run(*run_options, points, keys, plan, setup)
+        judged = judge(found, plan, anywhere)
+        refuse_all(judged.faults, ids)
+        good = judged.converged
+        if control_variates == "auto":
+            first = First(*run_options, points, plan, anywhere, real=kinds(z) == {"real"} and model.normalised)
+            found, judged = run_again(found, judged, first, ids, seed, setup)
+            notes = (*notes, *said_of_reruns(~good, judged.converged))
+        refuse(judged.faults, ids)
+        plan, remark = without_useless_control(found, plan, good if good.any() else judged.converged)
+        averages = found.plain if found.controlled is None or not plan.control else found.controlled
+        notes = (*notes, *remark)
         parts = [averages]
         if wanted is not None:
             ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
@@ -192,7 +200,8 @@ def estimate_scores(
                 else score_averages(one, ratios, columns, factor, data >= 0)
                 for one, columns in zip(operators, wanted.columns, strict=True)
             ]
-    warn_of_poor_mixing(found.rhat, plan, ids)
+    if not judged.converged.all():
+        warn(said_of_unconverged(judged.converged, found.rhat, found.ess, ids))
     return ScoreEstimate(
         score=as_one([part.score for part in parts], several),
         mcse=as_one([part.mcse for part in parts], several),
@@ -202,6 +211,7 @@ def estimate_scores(
         ess=found.ess,
         acceptance=found.acceptance,
         divergences=found.divergences.sum(1),
+        converged=judged.converged,
         two_starts=initial is None and plan.chains > 1 and begins_twice(model, z),
         notes=(*notes, *own_notes),
         **common,
@@ -238,13 +248,14 @@ def at_first(model, points: Point):
     return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
 
 
-def better_averages(found: Run, plan: Plan) -> tuple[Averages, str | None]:
-    """The averages with control variates where they reduce the error."""
+def without_useless_control(found: Run, plan: Plan, good: np.ndarray) -> tuple[Plan, tuple[str, ...]]:
+    """Without control variates where they do not reduce the error at observations with ``good`` chains."""
     if not plan.control or found.controlled is None:
-        return found.plain, None
-    if np.median(found.controlled.mcse) > np.median(found.plain.mcse):
-        return found.plain, "control variates did not reduce the error, so the plain means are used."
-    return found.controlled, None
+        return plan, ()
+    rows = good if good.any() else slice(None)
+    if np.median(found.controlled.mcse[rows]) > np.median(found.plain.mcse[rows]):
+        return plan._replace(control=False), ("control variates did not reduce the error, so the plain means are used.",)
+    return plan, ()
 
 
 def means_used(model, plan: Plan, points: Point) -> str:
@@ -353,13 +364,3 @@ def check_length(name: str, value, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name}: expected an integer of at least {least}; got {value!r}. Give a number of steps.")
     return int(value)
-
-
-def warn_of_poor_mixing(rhat: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
-    if plan.batches * plan.batch_draws >= JUDGED and np.mean(rhat > POOR_RHAT) > POOR_SHARE:
-        worst = int(np.nanargmax(rhat))
-        warnings.warn(
-            f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or try another sampler.",
-            LksdWarning,
-            stacklevel=4,
-        )
