@@ -14,8 +14,8 @@ from .comparison import decide
 from .contrasts import Options, studentise
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
-from .goodness_of_fit import goodness_of_fit_scores
-from .hypotheses import hypotheses
+from .goodness_of_fit import hypothesis_of, judge_fit
+from .hypotheses import Hypothesis, hypotheses
 from .preparation import (
     as_scores,
     check_enough,
@@ -31,6 +31,7 @@ from .preparation import (
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
 from .smoothing import rungs, warn_of_isolation
+from .unconverged import Made, doubts
 
 
 def compare(
@@ -134,27 +135,36 @@ def compare(
         family, made = [], {}
         for rung in rungs(x, {"p": p, "q": q}, holdout, smooth, wanted.seed, index):
             scores = [
-                as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper)
+                as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper, role)
                 for role, model in zip("PQ", rung.models, strict=True)
             ]
             prepared = prepare(rung.x, scores, kernel, rung.holdout, standardise, counts, paper)
             titles = ("scores of P", "scores of Q")
             found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
             family += [one._replace(smoothing=rung.name) for one in found]
-            made[rung.name] = scores, prepared
+            made[rung.name] = Made(scores, prepared)
         tests = studentise(family, wanted, place, sensitive=True)
         result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
+
+        def by_scores(family: list[Hypothesis]) -> ComparisonResult:
+            return decide(studentise(family, wanted, place), wanted)[0]
+
+        doubt = doubts(lambda: by_scores(family) if also_mmd else result, "PQ", made, family, by_scores, verdict)
         scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
-        diagnostics = diagnose(shown, number, prepared.units, scores, result)
+        diagnostics = doubt.of(diagnose(shown, number, prepared.units, scores, result))
         words = deciding_words(shown, [p, q])
     notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
     chosen |= {"preset": preset, "smooth": smooth}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
-    return replace(
-        result, diagnostics=diagnostics, words=words, notes=(*result.notes, *notes, *prepared.notes, *isolated), settings=settings
-    )
+    notes = [*result.notes, *notes, *prepared.notes, *isolated, *doubt.notes]
+    return doubt.applied(replace(result, diagnostics=diagnostics, words=words, notes=tuple(notes), settings=settings))
+
+
+def verdict(result: ComparisonResult) -> tuple[bool, bool]:
+    """Which of the models fits better, if one does."""
+    return result.reject, result.reject and result.statistic > 0
 
 
 def goodness_of_fit(
@@ -200,18 +210,14 @@ def goodness_of_fit(
     with opened(engine) as place, progress_wanted(progress):
         scores = as_scores(model, x, operators, options | placed(place, kept), paper=False)
         prepared = prepare(x, [scores], kernel, holdout, standardise, counts)
-        result = goodness_of_fit_scores(
-            prepared.x,
-            prepared.scores[0][0],
-            prepared.kernel,
-            operator=prepared.operators[0],
-            alpha=alpha,
-            seed=seed,
-            mask=prepared.mask,
-            engine=place,
-        )
+        family = hypothesis_of(prepared.x, prepared.scores[0][0], prepared.kernel, prepared.operators[0], prepared.mask)
+
+        def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
+            return judge_fit(family[0], alpha, seed, place)
+
+        result = test(family)
+        doubt = doubts(lambda: result, ("the model",), {"": Made([scores], prepared)}, family, test, lambda one: one.reject)
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
     settings = as_settings({"model": model} | chosen | options)
-    return replace(
-        result, diagnostics=chain_quality([scores]), notes=(*left_out, *scores.notes, *prepared.notes), settings=settings
-    )
+    notes = (*left_out, *scores.notes, *prepared.notes, *doubt.notes)
+    return doubt.applied(replace(result, diagnostics=doubt.of(chain_quality([scores])), notes=notes, settings=settings))

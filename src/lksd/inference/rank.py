@@ -10,11 +10,12 @@ from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
 from .contrasts import Options, studentise
 from .diagnosis import chain_quality
-from .hypotheses import hypotheses
+from .hypotheses import Hypothesis, hypotheses
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_words
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
 from .settings import as_settings
+from .unconverged import Made, doubts
 
 
 def rank(
@@ -80,21 +81,28 @@ def rank(
         prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
-        result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
-    quality = {name: chain_quality([one]) for name, one in scores.items()}
+
+        def test(family: list[Hypothesis]) -> RankResult:
+            return rank_all(studentise(family, wanted, place), tuple(named), wanted)[0]
+
+        result = test(family)
+        made = {"": Made(list(scores.values()), prepared)}
+        doubt = doubts(lambda: result, tuple(named), made, family, test, lambda one: frozenset(one.better))
+    quality = {name: doubt.of(chain_quality([one]), name) for name, one in scores.items()}
     notes = [*left_out, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
-    return replace(
+    answer = replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),
-        notes=(*result.notes, *notes, *prepared.notes),
+        notes=(*result.notes, *notes, *prepared.notes, *doubt.notes),
         settings=ranking_settings(chosen, wanted) | as_settings(options),
     )
+    return doubt.applied(answer)
 
 
 def scores_of(name: str, model, x, operators, options) -> ScoreEstimate:
     """The model's scores; what is wrong is said with its name."""
     try:
-        return as_scores(model, x, operators, options, paper=False)
+        return as_scores(model, x, operators, options, paper=False, name=name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._text import Table, number, pvalue_cell, pvalue_text, visible
+from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .details import Diagnostics
 from .results import TestResult
 
@@ -41,6 +41,8 @@ class RankResult(TestResult):
         One entry for each kernel and operator where several were tested.
     diagnostics : tuple of Diagnostics
         How each model's scores were estimated, where models were given.
+    withheld : str or None
+        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     names: tuple[str, ...]
@@ -58,6 +60,7 @@ class RankResult(TestResult):
     notes: tuple[str, ...] = ()
     tests: tuple[RankResult, ...] = ()
     diagnostics: tuple[Diagnostics, ...] = ()
+    withheld: str | None = None
 
     @property
     def adjusted_pvalues(self) -> np.ndarray:
@@ -86,6 +89,8 @@ class RankResult(TestResult):
 
     @property
     def sentence(self) -> str:
+        if self.withheld is not None:
+            return f"Withheld: {self.withheld}"
         by = f" by more than {number(self.margin)}" if self.margin else ""
         best, others = self.names[0], self.confidence_set
         if len(others) == len(self.names):
@@ -183,4 +188,4 @@ class RankResult(TestResult):
 def in_short(quality: Diagnostics) -> str:
     if quality.rhat is None or quality.ess is None:
         return quality.method_p
-    return f"R-hat {quality.rhat:.3f}, ESS {quality.ess:.0f}, {quality.divergences} divergences"
+    return f"R-hat {rhat_text(quality.rhat)}, ESS {quality.ess:.0f}, {quality.divergences} divergences"

@@ -136,6 +136,8 @@ class ComparisonResult(DifferenceResult):
         How the scores were estimated, where models were given.
     notes : tuple of str
         What a reader should know about how this result came about.
+    withheld : str or None
+        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     ksd_p: float
@@ -155,6 +157,7 @@ class ComparisonResult(DifferenceResult):
     words: Words | None = None
     order: np.ndarray | None = None
     mmd: MMDResult | None = None
+    withheld: str | None = None
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -249,6 +252,8 @@ class ComparisonResult(DifferenceResult):
     @property
     def sentence(self) -> str:
         """The verdict in words."""
+        if self.withheld is not None:
+            return f"Withheld: {self.withheld}"
         if self.mmd is None:
             return self._verdict
         return f"By the KSD: {self._verdict} By the MMD: {self.mmd.sentence}"
@@ -385,9 +390,12 @@ class GoodnessOfFitResult(TestResult):
     replicates: int
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
+    withheld: str | None = None
 
     @property
     def sentence(self) -> str:
+        if self.withheld is not None:
+            return f"Withheld: {self.withheld}"
         p = pvalue_text(self.pvalue)
         return f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
 
