@@ -22,6 +22,12 @@ def simulation_keys(seed: int, part: int, count: int):
     return jax.random.split(jax.random.fold_in(base, part), count)
 
 
+def rerun_keys(seed: int, index, attempt: int):
+    """One key for each id, for the chains of an observation that are run again."""
+    base = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 4), attempt)
+    return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
+
+
 def observation_keys(seed: int, index):
     """One key for each id."""
     base = jax.random.fold_in(jax.random.key(seed), 0)

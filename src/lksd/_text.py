@@ -45,3 +45,8 @@ class Table(NamedTuple):
 
         lines = [line(row) for row in rows]
         return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def rhat_text(rhat: float) -> str:
+    """Three decimals say it all, and where chains never met a power of ten."""
+    return f"{rhat:.3f}" if rhat < 1_000 else f"{rhat:.0e}"

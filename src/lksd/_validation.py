@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 
 import numpy as np
 
@@ -11,6 +16,29 @@ MINIMUM_OBSERVATIONS = 4
 
 class LksdWarning(UserWarning):
     """Every warning of this library, so that one filter reaches them all."""
+
+
+PACKAGE = str(Path(__file__).parent)
+_subject: ContextVar[str] = ContextVar("subject", default="")
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Warnings given inside begin with this name, which says which of several models they are about."""
+    token = _subject.set(name)
+    try:
+        yield
+    finally:
+        _subject.reset(token)
+
+
+def warn(message: str) -> None:
+    """A warning that points at the caller's own line: the first outside of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    subject = _subject.get()
+    warnings.warn(f"{subject}: {message}" if subject else message, LksdWarning, stacklevel=level)
 
 
 def to_numpy(name: str, value) -> np.ndarray:

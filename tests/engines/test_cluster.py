@@ -20,6 +20,7 @@ from lksd.models import LDA, PPCA, LatentVariableModel
 from lksd.reproduce.problems import experiment_named
 from lksd.reproduce.runner import run_experiment
 from lksd.reproduce.store import Store
+from lksd.samplers import MALA
 from lksd.scores import batches
 from lksd.stein import Difference, Langevin, gram_sums
 
@@ -106,6 +107,15 @@ def recorder(amounts):
         yield amounts.append
 
     return track
+
+
+@pytest.mark.slow
+def test_reruns_have_the_same_digits(client):
+    model, x = PROBLEMS["real"]
+    stuck = {"exact": False, "sampler": MALA(step_size=1e-6), "warmup": 10, "draws": 200}
+    found = lksd.estimate_scores(model, x[:20], **stuck, engine=client)
+    assert found.notes[0].startswith("20 observations were run again by themselves")
+    assert_same(found, lksd.estimate_scores(model, x[:20], **stuck))
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._float64 import float64
-from .._validation import LksdWarning, check_finite, check_reals, to_numpy
+from .._validation import check_finite, check_reals, to_numpy, warn
 from ..scores.checks import check_support
 from ..scores.control import average
+from ..scores.convergence import disagreement, mixed, said_of_unconverged
 from ..scores.diagnostics import LEAST_DRAWS, worst_rhat_and_ess
-from ..scores.estimate import BATCHES, POOR_RHAT, POOR_SHARE
+from ..scores.estimate import BATCHES
 from ..scores.result import ScoreEstimate
 from ._files import as_arrays, first_of, read_draws
 
-UNUSABLE_RHAT = 1.5  # chains that are still where they began
-FEW = 100  # effective draws below which a warning is given
+UNUSABLE_RHAT, UNUSABLE_SHARE = 1.5, 0.05  # chains that are still where they began, at more than this share of the observations
+FEW = 100  # effective draws below which, at as many observations, a warning is given
 CHUNK = 16  # observations at a time
 
 
@@ -83,11 +83,13 @@ def from_draws(
             "takes."
         )
     rhat, ess = worst_rhat_and_ess(traces)
-    check_converged(rhat, ess)
+    check_usable(rhat, traces)
     n, count, length, dim = scores.shape
     batches = min(max(-(-BATCHES // count), 1), length)
     size = length // batches
     means = scores[:, :, length - batches * size :].reshape(n, count, batches, size, dim).mean(3)
+    converged = mixed(rhat, ess, count * length) & (disagreement(means) <= 1)
+    warn_of_doubt(converged, rhat, ess)
     return ScoreEstimate(
         score=scores.mean((1, 2)),
         mcse=average(means).mcse,
@@ -100,6 +102,7 @@ def from_draws(
         acceptance=np.full(n, np.nan),
         divergences=np.zeros(n, dtype=np.int64),
         support=domain,
+        converged=converged,
     )
 
 
@@ -187,25 +190,23 @@ def conditional_scores(log_likelihood: Callable, x: np.ndarray, latents) -> tupl
     return np.asarray(every[0]), np.asarray(every[1])
 
 
-def check_converged(rhat: np.ndarray, ess: np.ndarray) -> None:
-    """Refused where chains have not met or do not move; warned of by the rule that chains of this library follow."""
-    moving = ess > 0
-    if not moving.all():
-        raise ValueError(f"draws: those of observation {int(np.argmin(moving))} never move. Check that they are posterior draws.")
-    worst = int(np.argmax(rhat))
-    if np.mean(rhat > UNUSABLE_RHAT) > POOR_SHARE:
+def check_usable(rhat: np.ndarray, traces: np.ndarray) -> None:
+    """Refused where chains never move, or where too many have not met."""
+    still = (np.ptp(traces, axis=2) == 0).any(1).all(-1)  # one chain is enough
+    if still.any():
+        raise ValueError(f"draws: those of observation {int(np.argmax(still))} never move. Check that they are posterior draws.")
+    if np.mean(rhat > UNUSABLE_RHAT) > UNUSABLE_SHARE:
+        worst = int(np.nanargmax(rhat))
         raise ValueError(
             f"draws: expected chains that agree; R-hat is {rhat[worst]:.2f} for observation {worst} and above {UNUSABLE_RHAT} for "
             f"{np.mean(rhat > UNUSABLE_RHAT):.0%} of the observations. Run them longer, or check the order of chains and draws."
         )
-    if np.mean(rhat > POOR_RHAT) > POOR_SHARE:
-        warnings.warn(
-            f"R-hat of the draws is {rhat[worst]:.2f} for observation {worst}; run the chains longer.", LksdWarning, stacklevel=4
-        )
-    elif np.mean(ess < FEW) > POOR_SHARE:
+
+
+def warn_of_doubt(converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray) -> None:
+    """By the rule that chains of this library follow."""
+    if not converged.all():
+        warn(said_of_unconverged(converged, rhat, ess, np.arange(len(rhat)), "Run them longer."))
+    elif np.mean(ess < FEW) > UNUSABLE_SHARE:
         least = int(np.argmin(ess))
-        warnings.warn(
-            f"the draws of observation {least} are worth {ess[least]:.0f} independent ones; run the chains longer.",
-            LksdWarning,
-            stacklevel=4,
-        )
+        warn(f"the draws of observation {least} are worth {ess[least]:.0f} independent ones; run the chains longer.")

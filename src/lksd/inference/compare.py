@@ -16,8 +16,8 @@ from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
-from .goodness_of_fit import goodness_of_fit_scores
-from .hypotheses import hypotheses
+from .goodness_of_fit import hypothesis_of, judge_fit
+from .hypotheses import Hypothesis, hypotheses
 from .preparation import (
     as_scores,
     check_enough,
@@ -33,6 +33,7 @@ from .preparation import (
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
 from .smoothing import rungs, warn_of_isolation
+from .unconverged import Made, doubts
 
 
 def compare(
@@ -142,7 +143,7 @@ def compare(
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
     domain = common_domain(x, {"P": p, "Q": q}, kernel, smooth)
-    doubts = (
+    misfits = (
         identity_notes({"P": p, "Q": q}, x, operators, coordinates=domain.coordinates, **options)
         if check and not domain.weighted
         else ()
@@ -152,7 +153,7 @@ def compare(
         family, made = [], {}
         for rung in rungs(x, {"p": p, "q": q}, holdout, smooth, wanted.seed, index):
             scores = [
-                as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper)
+                as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper, role)
                 for role, model in zip("PQ", rung.models, strict=True)
             ]
             scores, name = domain.scores(rung.x, scores), rung.name + domain.name
@@ -161,30 +162,36 @@ def compare(
             titles = ("scores of P", "scores of Q")
             found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
             family += [one._replace(smoothing=name) for one in found]
-            made[name] = scores, prepared
+            made[name] = Made(scores, prepared)
         tests = studentise(family, wanted, place, sensitive=True)
         result, shown = decide(tests, wanted, mmd_test([p, q], prepared, domain, wanted) if also_mmd else None)
+
+        def by_scores(family: list[Hypothesis]) -> ComparisonResult:
+            return decide(studentise(family, wanted, place), wanted)[0]
+
+        doubt = doubts(lambda: by_scores(family) if also_mmd else result, "PQ", made, family, by_scores, verdict)
         scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
-        diagnostics = diagnose(shown, number, prepared.units, scores, result)
+        diagnostics = doubt.of(diagnose(shown, number, prepared.units, scores, result))
         words = deciding_words(shown, [p, q])
     notes = [
         *read.notes,
         *domain.notes,
-        *doubts,
+        *misfits,
         *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes),
     ]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
     chosen |= {"preset": preset, "smooth": smooth, "drop_empty": drop_empty, "check": check}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
-    return replace(
-        result,
-        diagnostics=diagnostics,
-        words=words,
-        kept=read.rows,
-        notes=(*result.notes, *notes, *prepared.notes, *isolated),
-        settings=settings,
+    notes = [*result.notes, *notes, *prepared.notes, *isolated, *doubt.notes]
+    return doubt.applied(
+        replace(result, diagnostics=diagnostics, words=words, kept=read.rows, notes=tuple(notes), settings=settings)
     )
+
+
+def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
+    """Which of the models fits better, if one does, and whether tests disagree on that."""
+    return result.favours, result.disputed
 
 
 def goodness_of_fit(
@@ -230,7 +237,7 @@ def goodness_of_fit(
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
     domain, kept = common_domain(x, {"the model": model}, kernel), as_checkpoint(checkpoint)
-    doubts = (
+    misfits = (
         identity_notes({"": model}, x, operators, coordinates=domain.coordinates, **options)
         if check and not domain.weighted
         else ()
@@ -238,23 +245,16 @@ def goodness_of_fit(
     with opened(engine) as place, progress_wanted(progress):
         (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
         prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)
-        result = goodness_of_fit_scores(
-            prepared.x,
-            prepared.scores[0][0],
-            prepared.kernel,
-            operator=prepared.operators[0],
-            alpha=alpha,
-            seed=seed,
-            mask=prepared.mask,
-            engine=place,
-        )
+        family = hypothesis_of(prepared.x, prepared.scores[0][0], prepared.kernel, prepared.operators[0], prepared.mask)
+
+        def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
+            return judge_fit(family[0], alpha, seed, place)
+
+        result = test(family)
+        doubt = doubts(lambda: result, ("the model",), {"": Made([scores], prepared)}, family, test, lambda one: one.reject)
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
     chosen |= {"drop_empty": drop_empty, "check": check}
     settings = as_settings({"model": model} | chosen | options)
-    return replace(
-        result,
-        operator=result.operator + domain.name,
-        diagnostics=chain_quality([scores]),
-        notes=(*read.notes, *domain.notes, *doubts, *scores.notes, *prepared.notes),
-        settings=settings,
-    )
+    notes = (*read.notes, *domain.notes, *misfits, *scores.notes, *prepared.notes, *doubt.notes)
+    name, diagnostics = result.operator + domain.name, doubt.of(chain_quality([scores]))
+    return doubt.applied(replace(result, operator=name, diagnostics=diagnostics, notes=notes, settings=settings))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import LksdWarning, check_reals, column_names, column_order, in_columns_of, joined
+from .._validation import check_reals, column_names, column_order, in_columns_of, joined, warn
 from ..kernels import BallBump, BoxBump, Weighted
 from ..scores import ScoreEstimate
 from ..scores.checks import check_support
@@ -160,5 +159,5 @@ def likely_support(x: np.ndarray, silent: list[str]) -> tuple[str, ...]:
         f"all data are {words}, and no support is declared by {joined(silent)}. A model of such numbers alone must declare "
         f"support = {found!r}, or the test is wrong at the boundary; a model of all real numbers declares support = 'real'."
     )
-    warnings.warn(f"x: {note}", LksdWarning, stacklevel=4)
+    warn(f"x: {note}")
     return (note,)

@@ -6,6 +6,36 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .._text import pvalue_text, rhat_text
+
+
+@dataclass(frozen=True)
+class Unconverged:
+    """Observations at which the chains of a model have not converged, and the answer without all such observations.
+
+    ``observations`` are their ids, of ``n`` observations; ``statistic``, ``pvalue`` and ``reject`` those of the test without them,
+    None where too few are left.
+    """
+
+    model: str
+    observations: tuple[int, ...]
+    n: int
+    statistic: float | None = None
+    pvalue: float | None = None
+    reject: bool | None = None
+
+    def places(self, most: int) -> str:
+        """The observations in words."""
+        ids, more = ", ".join(str(i) for i in self.observations[:most]), len(self.observations) - most
+        return f"observation{'s' * (len(self.observations) > 1)} {ids}{f' and {more} more' if more > 0 else ''}"
+
+    def __str__(self) -> str:
+        said = f"chains of {self.model} have not converged at {self.places(10)} ({len(self.observations)} of {self.n})"
+        them = "it" if len(self.observations) == 1 else "them"
+        if self.statistic is None or self.pvalue is None:
+            return f"{said}; without {them} too few are left"
+        return f"{said}; without {them} the statistic is {self.statistic:.3f}, {pvalue_text(self.pvalue)}"
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -14,7 +44,8 @@ class Diagnostics:
     ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share`` is the part of
     the test's variance that more draws would remove; ``start_shift`` is what chains that began at different points
     differ by, in units of the statistic. None where no chains were run. ``rhats`` and ``esses`` are the worst of the
-    models at each observation.
+    models at each observation. ``unconverged`` names the observations whose chains have not converged, and ``withheld`` is the
+    reason for which the verdict is withheld, where it is.
     """
 
     method_p: str
@@ -26,11 +57,13 @@ class Diagnostics:
     start_shift: float | None = None
     rhats: np.ndarray | None = field(default=None, compare=False)
     esses: np.ndarray | None = field(default=None, compare=False)
+    unconverged: tuple[Unconverged, ...] = ()
+    withheld: str | None = None
 
     def __str__(self) -> str:
         lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
         if self.rhat is not None and self.ess is not None:
-            lines.append(f"R-hat at most {self.rhat:.3f}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
+            lines.append(f"R-hat at most {rhat_text(self.rhat)}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
         if self.noise_share is not None:
             started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
             lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from .._validation import LksdWarning
+from .._validation import warn
 from ..scores import ScoreEstimate
 from ..scores.lengths import projected
 from ..stein import score_slopes
@@ -84,7 +83,7 @@ def noise_share(projected: list[np.ndarray], variance: float) -> float:
     noise = sum(float(np.mean(part.var(axis=1, ddof=1))) / part.shape[1] for part in batches)
     share = 4 * noise / variance
     if share > NOISY:
-        warnings.warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.", LksdWarning, stacklevel=4)
+        warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.")
     return share
 
 
@@ -98,10 +97,8 @@ def start_shift(projected: list[np.ndarray], standard_error: float) -> float:
             noise += means.var(axis=1, ddof=1) / means.shape[1] if means.shape[1] > 1 else np.inf
     shift = abs(differences.mean())
     if 2 * shift / standard_error > SHIFTED and shift > SIGNIFICANT * np.sqrt(noise.sum()) / len(noise):
-        warnings.warn(
+        warn(
             "chains that began at different points still differ: "
-            f"T moves by {2 * shift / standard_error:.1f}. Raise warmup, or try another sampler.",
-            LksdWarning,
-            stacklevel=4,
+            f"T moves by {2 * shift / standard_error:.1f}. Raise warmup, or try another sampler."
         )
     return float(2 * shift / standard_error)

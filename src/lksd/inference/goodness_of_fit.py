@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .._progress import progress_wanted
 from .._validation import check_probability, check_seed
-from ..engines import opened
+from ..engines import Engine, opened
 from ..stein import gram_sums
 from .calibration import replicate_count
-from .hypotheses import hypotheses
+from .hypotheses import Hypothesis, hypotheses
 from .records import read_only
 from .resampling import multinomial_weights
 from .results import GoodnessOfFitResult
@@ -41,14 +43,25 @@ def goodness_of_fit_scores(
     >>> lksd.goodness_of_fit_scores(x, -(x - 1), lksd.kernels.IMQ.median(x)).reject  # P = N(1, I)
     True
     """
-    alpha, seed = check_probability("alpha", alpha), check_seed(seed)
+    family = hypothesis_of(x, scores, kernel, operator, mask)
+    with progress_wanted(progress), opened(engine) as place:
+        result = judge_fit(family[0], alpha, seed, place)
+    return replace(result, settings=as_settings({"kernel": kernel, "operator": operator, "alpha": alpha, "seed": seed}))
+
+
+def hypothesis_of(x, scores, kernel, operator, mask) -> list[Hypothesis]:
+    """The only one."""
     if isinstance(kernel, (list, tuple)) or isinstance(operator, (list, tuple)):
         raise ValueError("kernel and operator: expected one of each for a goodness-of-fit test; got several. Test them one by one.")
-    (hypothesis,) = hypotheses(x, (scores,), ("scores",), kernel, operator, mask)
+    return hypotheses(x, (scores,), ("scores",), kernel, operator, mask)
+
+
+def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -> GoodnessOfFitResult:
+    """The statistic against its bootstrap."""
+    alpha, seed = check_probability("alpha", alpha), check_seed(seed)
     n = len(hypothesis.x)
     weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
-    with progress_wanted(progress), opened(engine) as place:
-        sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights, engine=place)
+    sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights, engine=engine)
     ksd = float(u_statistic(sums.rows))
     replicates = np.sum(weights * (sums.products - sums.diagonal[:, None] * weights), 0) / (n - 1)
     statistic = n * ksd
@@ -65,5 +78,4 @@ def goodness_of_fit_scores(
         operator=str(hypothesis.operator),
         contributions=read_only(sums.rows / (n * (n - 1))),
         replicates=len(replicates),
-        settings=as_settings({"kernel": kernel, "operator": operator, "alpha": alpha, "seed": seed}),
     )

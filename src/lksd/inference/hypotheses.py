@@ -31,6 +31,10 @@ class Hypothesis(NamedTuple):
     def operator_name(self) -> str:
         return f"{self.operator}{self.smoothing}"
 
+    def only(self, rows: np.ndarray) -> Hypothesis:
+        """The same on some of the observations."""
+        return self._replace(x=self.x[rows], scores=tuple(score[rows] for score in self.scores))
+
     def at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Some observations, and the (S, k, ...) scores at them."""
         return self.x[rows], np.stack([score[rows] for score in self.scores])

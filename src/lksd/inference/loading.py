@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .calibration import Bootstrap, Conservative, Edgeworth, Steadied
-from .details import Diagnostics, Words
+from .details import Diagnostics, Unconverged, Words
 from .rank_result import RankResult
 from .records import decode
 from .results import SCHEMA, ComparisonResult, GoodnessOfFitResult, MMDResult, TestResult
@@ -26,6 +26,7 @@ KINDS: dict[str, type] = {
         Steadied,
         Components,
         Diagnostics,
+        Unconverged,
         Words,
     )
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 from .._documents import Filled, drop_empty_documents, read_documents
-from .._validation import LksdWarning, check_count, check_reals, joined
+from .._validation import about, check_count, check_reals, joined, warn
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..adapters.topics import share_vocabulary
 from ..engines import Engine
@@ -149,12 +148,14 @@ def placed(engine: Engine, checkpoint: Checkpoint | None, label: str = "") -> di
     return {"engine": engine, "checkpoint": checkpoint and checkpoint.labelled(label)}
 
 
-def as_scores(model, x, operators: tuple[SteinOperator, ...], options: dict, paper: bool) -> ScoreEstimate:
+def as_scores(model, x, operators: tuple[SteinOperator, ...], options: dict, paper: bool, name: str = "") -> ScoreEstimate:
+    """The model's scores; warnings say its ``name``."""
     if isinstance(model, ScoreEstimate):
         return model
     if paper and options.get("sampler") is None and takes_gradients(model, x, options.get("counts")):
         options = options | {"sampler": Exchange() if hasattr(model, "sample_likelihood") else NUTS()}
-    return estimate_scores(model, x, operator=operators if is_discrete(model) else operators[0], **options)
+    with about(name):
+        return estimate_scores(model, x, operator=operators if is_discrete(model) else operators[0], **options)
 
 
 def prepare(
@@ -182,7 +183,7 @@ def prepare(
         notes.append("columns are divided by their standard deviations; the hypothesis is about data in these units.")
     elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
         notes.append(f"columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
-        warnings.warn(f"x: {notes[-1]}", LksdWarning, stacklevel=3)
+        warn(f"x: {notes[-1]}")
     if kernel is None:
         kernel = IMQ.median(source) if paper or spherical else default_kernel(source)
         if holdout is not None:

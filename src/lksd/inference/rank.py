@@ -12,11 +12,12 @@ from ..scores.identity import identity_notes
 from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .diagnosis import chain_quality
-from .hypotheses import hypotheses
+from .hypotheses import Hypothesis, hypotheses
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
 from .settings import as_settings
+from .unconverged import Made
 
 
 def rank(
@@ -80,7 +81,9 @@ def rank(
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
     domain = common_domain(x, named, kernel)
-    doubts = identity_notes(named, x, operators, coordinates=domain.coordinates, **options) if check and not domain.weighted else ()
+    misfits = (
+        identity_notes(named, x, operators, coordinates=domain.coordinates, **options) if check and not domain.weighted else ()
+    )
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
@@ -88,22 +91,29 @@ def rank(
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
         family = [one._replace(smoothing=domain.name) for one in family]
-        result, _ = rank_all(studentise(family, wanted, place), tuple(named), wanted)
-    quality = {name: chain_quality([one]) for name, one in scores.items()}
-    notes = [*read.notes, *domain.notes, *doubts, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+
+        def test(family: list[Hypothesis]) -> RankResult:
+            return rank_all(studentise(family, wanted, place), tuple(named), wanted)[0]
+
+        result = test(family)
+        made = {domain.name: Made(own, prepared)}
+        doubt = doubts(lambda: result, tuple(named), made, family, test, lambda one: frozenset(one.better))
+    quality = {name: doubt.of(chain_quality([one]), name) for name, one in scores.items()}
+    notes = [*read.notes, *domain.notes, *misfits, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
     chosen |= {"drop_empty": drop_empty, "check": check}
-    return replace(
+    answer = replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),
-        notes=(*result.notes, *notes, *prepared.notes),
+        notes=(*result.notes, *notes, *prepared.notes, *doubt.notes),
         settings=ranking_settings(chosen, wanted) | as_settings(options),
     )
+    return doubt.applied(answer)
 
 
 def scores_of(name: str, model, x, operators, options) -> ScoreEstimate:
     """The model's scores; what is wrong is said with its name."""
     try:
-        return as_scores(model, x, operators, options, paper=False)
+        return as_scores(model, x, operators, options, paper=False, name=name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from .._text import Table, number, pvalue_cell, pvalue_text, visible
+from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .details import Diagnostics
 from .results import TestResult
 from .verdicts import by_margin, short_labels
@@ -49,6 +49,8 @@ class RankResult(TestResult):
         One entry for each kernel and operator where several were tested.
     diagnostics : tuple of Diagnostics
         How each model's scores were estimated, where models were given.
+    withheld : str or None
+        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     names: tuple[str, ...]
@@ -66,6 +68,7 @@ class RankResult(TestResult):
     notes: tuple[str, ...] = ()
     tests: tuple[RankResult, ...] = ()
     diagnostics: tuple[Diagnostics, ...] = ()
+    withheld: str | None = None
 
     @property
     def adjusted_pvalues(self) -> np.ndarray:
@@ -238,4 +241,4 @@ def enumerated(names: Sequence[str]) -> str:
 def in_short(quality: Diagnostics) -> str:
     if quality.rhat is None or quality.ess is None:
         return quality.method_p
-    return f"R-hat {quality.rhat:.3f}, ESS {quality.ess:.0f}, {quality.divergences} divergences"
+    return f"R-hat {rhat_text(quality.rhat)}, ESS {quality.ess:.0f}, {quality.divergences} divergences"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,7 +11,7 @@ import numpy as np
 
 from .._float64 import float64
 from .._keys import noise_keys
-from .._validation import LksdWarning, check_reals
+from .._validation import check_reals, warn
 from ..models.base import float64_leaves
 from ..models.smoothing import smoothed
 from ..scores import ScoreEstimate, is_discrete
@@ -91,7 +90,7 @@ def warn_of_isolation(x, models: dict[str, Any]) -> tuple[str, ...]:
         return ()
     remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
     note = f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}"
-    warnings.warn(note, LksdWarning, stacklevel=4)
+    warn(note)
     return (note,)
 
 

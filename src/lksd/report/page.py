@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._text import Table, number, pvalue_cell
+from .._text import Table, number, pvalue_cell, rhat_text
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -33,7 +33,7 @@ VARIABLES = {
     plots.FAINT: "var(--faint)",
     plots.SHADE: "var(--shade)",
 }
-POOR_RHAT, NOISY = 1.05, 0.2
+NOISY = 0.2
 
 
 def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, str], observations) -> None:
@@ -151,7 +151,7 @@ def quality_table(result: ComparisonResult) -> Table | None:
     rows = {"scores of P": quality.method_p, "scores of Q": quality.method_q}
     if quality.rhat is not None and quality.ess is not None:
         rows |= {
-            "largest R-hat": f"{quality.rhat:.3f}",
+            "largest R-hat": rhat_text(quality.rhat),
             "smallest effective sample size": f"{quality.ess:.0f}",
             "divergences": str(quality.divergences),
         }
@@ -167,11 +167,11 @@ def advice(result: ComparisonResult) -> str:
     quality = result.diagnostics
     if quality is None or quality.rhats is None:
         return ""
-    poor = float((quality.rhats > POOR_RHAT).mean())
+    if quality.unconverged:
+        said = "; ".join(str(one) for one in quality.unconverged)
+        return f"{said[0].upper()}{said[1:]}."
     if (quality.noise_share or 0.0) > NOISY:
         return "Noise of the chains makes much of the test's variance: more draws would sharpen it."
-    if poor > 0.05:
-        return f"R-hat is above {POOR_RHAT} at {poor:.0%} of the observations: raise warmup, or try another sampler."
     return "The chains have mixed well enough for this test."
 
 

@@ -37,9 +37,12 @@ class AdaptiveHMC(Sampler):
     ----------
     adapting : int
         Steps during which it adapts. The warm-up should not be shorter.
+    factor : (Dz, Dz) or (Dz,) array, optional
+        L of a metric L L' to keep, so that the step size alone is tuned.
     """
 
     adapting: int = 200
+    factor: Any = None
 
     def tuned(self, model, key, length) -> AdaptiveHMC:
         return self
@@ -49,7 +52,8 @@ class AdaptiveHMC(Sampler):
         return AdaptiveState(state_at(model, x, z), jnp.log(0.1), flat, jnp.ones_like(flat), jnp.zeros((), jnp.int32))
 
     def step(self, key, state: Any, model, x):
-        sampler = filled(filled(HMC(), "step_size", jnp.exp(state.log_step)), "factor", jnp.sqrt(state.variance))
+        factor = jnp.sqrt(state.variance) if self.factor is None else self.factor
+        sampler = filled(filled(HMC(), "step_size", jnp.exp(state.log_step)), "factor", factor)
         point, info = sampler.step(key, state.point, model, x)
         count = state.taken + 1
         # Robbins and Monro: the logarithm of the step rises where too many proposals are accepted.

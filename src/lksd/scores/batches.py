@@ -22,6 +22,7 @@ from .chains import Plan, run_batch
 from .checkpoint import Checkpoint, identity
 from .conditional import Point
 from .control import Averages, average, fitted
+from .convergence import disagreement
 from .diagnostics import worst_rhat_and_ess
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with it: the smallest stays in the
@@ -65,14 +66,19 @@ class Run(NamedTuple):
     divergences: Int[np.ndarray, "n C"]
     start: Float[np.ndarray, "n C 3"]
     finite: Bool[np.ndarray, " n"]
+    disagreement: Float[np.ndarray, " n"]  # of halves of chains in the score; above 1 they do not agree
 
 
 def run(model, sampler, initial, groups: Groups, plan: Plan, setup: Setup) -> list[Run]:
     """All observations of every group, each reduced to what is kept as its batch ends."""
+    return in_batches(Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept(plan)), groups, setup)
+
+
+def kept(plan: Plan) -> Run:
+    """The form of what is kept."""
     leaf: Any = 0
     averages = Averages(leaf, leaf, leaf)
-    kept = Run(averages, averages if plan.control else None, *[leaf] * 6)
-    return in_batches(Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept), groups, setup)
+    return Run(averages, averages if plan.control else None, *[leaf] * 7)
 
 
 def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
@@ -204,4 +210,5 @@ def keep(reduced: Any, plan: Plan) -> Run:
         divergences=reduced.divergences,
         start=reduced.start,
         finite=reduced.finite.all(1),
+        disagreement=disagreement(reduced.scores),
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
@@ -49,6 +50,7 @@ class Reduced(NamedTuple):
     divergences: Int[Array, " C"]
     start: Float[Array, "C 3"]  # log prior, log likelihood and the sum of the score at the initial point
     finite: Bool[Array, " C"]
+    last: Any  # the unconstrained latents after the last step, with C in front
 
 
 def run_batch(model: LatentVariableModel, sampler: Sampler, initial: Start | None, points: Point, keys, plan: Plan) -> Reduced:
@@ -59,7 +61,10 @@ def run_batch(model: LatentVariableModel, sampler: Sampler, initial: Start | Non
 
         def chain(key, number):
             key_start, key_steps = jax.random.split(key)
-            return run_chain(here, sampler, point, begin(model, initial, key_start, point.x, number), key_steps, plan)
+            start = begin(model, initial, key_start, point.x, number)
+            if point.starts is not None:
+                start = begin_again(model, point, start, number)
+            return run_chain(here, sampler, point, start, key_steps, plan)
 
         return jax.vmap(chain)(jax.random.split(key, plan.chains), jnp.arange(plan.chains))
 
@@ -87,6 +92,24 @@ def begin(model: LatentVariableModel, initial: Start | None, key, x, number):
     moved = jax.tree.map(lambda a, b: a + (number % 2) * jnp.abs(b) / 2, reals, split_latent(other)[0])
     inside = jnp.isfinite(log_posterior(model, x)(eqx.combine(moved, integers)))
     return eqx.combine(jax.tree.map(lambda a, b: jnp.where(inside, a, b), moved, reals), integers)
+
+
+def begin_again(model: LatentVariableModel, point: Point, fresh, number):
+    """Of four chains two begin where earlier ones ended, which may be in different basins, and two at ``fresh`` points."""
+    starts: Any = point.starts
+    row = (number // 4 * 2 + number % 2) % starts.shape[0]
+    earlier = unflatten(starts[row], fresh)
+    usable = (number % 4 < 2) & jnp.all(jnp.isfinite(starts[row])) & jnp.isfinite(log_posterior(model, point.x)(earlier))
+    return jax.tree.map(lambda a, b: jnp.where(usable, a, b), earlier, fresh)
+
+
+def unflatten(flat, like):
+    """The inverse of flattening latents leaf by leaf."""
+    leaves, structure = jax.tree.flatten(like)
+    ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
+    parts = jnp.split(flat, ends)
+    shaped = [part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, shaped)
 
 
 def begins_twice(model: Any, u) -> bool:
@@ -139,7 +162,7 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, point: Point, start,
     nothing = (sampler.init(model, x, start), jnp.zeros_like(score), jnp.zeros((width, width)), jnp.zeros((width, score.size)))
     count = warm_batches + plan.batches
     keys = jax.random.split(key, (count, plan.batch_draws))
-    (_, origin, moments, cross), reduced = jax.lax.scan(batch, nothing, (keys, jnp.arange(count)))
+    (state, origin, moments, cross), reduced = jax.lax.scan(batch, nothing, (keys, jnp.arange(count)))
     scores, controls, traces, acceptance, divergences = (part[warm_batches:] for part in reduced)
     return Reduced(
         scores=scores,
@@ -152,6 +175,7 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, point: Point, start,
         divergences=divergences.sum(),
         start=jnp.stack([model.log_prior(z), log_likelihood, score.sum()]),
         finite=jnp.all(jnp.isfinite(scores)) & jnp.all(jnp.isfinite(traces)),
+        last=sampler.position(state),
     )
 
 

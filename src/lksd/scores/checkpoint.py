@@ -133,7 +133,7 @@ def identity(function: Callable, fixed: tuple, points: Point, keys, plan: Any, b
     few = jax.tree.map(lambda leaf: leaf[np.zeros(FEW, int)], (points, keys))
     arrays, static = eqx.partition((*fixed, *few, plan), eqx.is_array)
     program = jax.jit(lambda given: function(*eqx.combine(given, static))).lower(arrays).as_text()
-    settings = (points.values, points.site, jax.random.key_data(keys), others)
+    settings = (points.values, points.site, points.starts, jax.random.key_data(keys), others)
     return {
         "data": digest(points.x),
         "model": digest(model, type(model).__qualname__),

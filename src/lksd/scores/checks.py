@@ -13,8 +13,7 @@ from ..models import LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
 from ..supports import Coordinates, Support, read_support
-from .batches import Run
-from .chains import Plan, own_start
+from .chains import own_start
 
 
 def check_model(model) -> None:
@@ -135,31 +134,3 @@ def shape_of(name: str, function: Callable, one, *rest) -> tuple[int, ...]:
             f"model: {name} fails on observations of {len(one)} columns ({str(error).splitlines()[0]}). "
             "Check its shapes against the data."
         ) from error
-
-
-def check_run(run: Run, plan: Plan, index: np.ndarray, anywhere: bool) -> None:
-    """Every chain stayed finite, moved, and, where it may not begin ``anywhere``, began where the density is positive."""
-    finite_start = np.isfinite(run.start).all(1) | anywhere  # (n, 3)
-    problems = {
-        "log_prior is not finite at the initial point": ~finite_start[:, 0],
-        "log_likelihood is not finite at the initial point": ~finite_start[:, 1],
-        "the score of x given z is not finite at the initial point": ~finite_start[:, 2],
-        "the chain left the finite numbers": ~run.finite,
-    }
-    for problem, found in problems.items():
-        if found.any():
-            raise ValueError(
-                f"model: {problem} for observation {index[np.argmax(found)]} ({int(found.sum())} of {len(found)} observations). "
-                "Check that the densities are finite there, or give initial(key, x) or a smaller step_size."
-            )
-    diverged = np.all(run.divergences > plan.batches * plan.batch_draws / 2, axis=1)
-    if diverged.any():
-        raise ValueError(
-            f"sampler: most steps of every chain diverged for observation {index[np.argmax(diverged)]} "
-            f"({int(diverged.sum())} of {len(diverged)} observations). Give a smaller step_size, or look for a flaw in the density."
-        )
-    if (stuck := run.acceptance == 0).any():
-        raise ValueError(
-            f"sampler: no proposal was accepted for observation {index[np.argmax(stuck)]} ({int(stuck.sum())} of {len(stuck)} "
-            "observations), so its chains never moved. Give a smaller step_size."
-        )

@@ -18,6 +18,7 @@ class Point(NamedTuple):
     x: Num[Array, "*n D"]
     values: Int[Array, "*n D M"] | None = None  # of a discrete observation: the replacements whose probability is wanted
     site: Int[Array, "*n 2"] | None = None  # one coordinate and replacement alone, from the modified posterior
+    starts: Float[Array, "*n K Dz"] | None = None  # where earlier chains ended, flattened, for chains that are run again
 
 
 def model_at(model: Any, point: Point) -> Any:

@@ -13,13 +13,16 @@ LEAST_DRAWS = 8
 
 
 def worst_rhat_and_ess(traces: Float[np.ndarray, "n C M 2"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short to say."""
+    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short to say.
+
+    R-hat is NaN too where all draws of both quantities are the same.
+    """
     if traces.shape[2] < LEAST_DRAWS:
         unknown = np.full(len(traces), np.nan)
         return unknown, unknown
     finite = np.where(np.isfinite(traces), traces, 0.0)  # what is not finite is refused with a better message than R-hat
     rhat, ess = rhat_and_ess(np.moveaxis(finite, 0, 2))
-    return rhat.max(-1), ess.min(-1)
+    return np.fmax.reduce(rhat, axis=-1), ess.min(-1)
 
 
 def rhat_and_ess(traces: Float[np.ndarray, "C M *rest"]) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
@@ -53,7 +56,11 @@ def plain_rhat(draws: np.ndarray) -> np.ndarray:
 
 
 def plain_ess(draws: np.ndarray) -> np.ndarray:
-    """Effective sample size by Geyer's initial monotone sequence."""
+    """Effective sample size by Geyer's initial monotone sequence; all draws count where none differs.
+
+    Correlations are summed by pairs of lags, each pair at most the one before, up to the first pair that is not positive; of that
+    pair the correlation at its even lag counts once.
+    """
     chains, length = draws.shape[:2]
     covariances = autocovariances(draws).mean(0)  # (M, ...)
     within = covariances[0] * length / (length - 1)
@@ -61,12 +68,17 @@ def plain_ess(draws: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         correlations = 1 - (within - covariances) / total
         correlations[0] = 1
-        even = length // 2 * 2
-        pairs = correlations[0:even:2] + correlations[1:even:2]
-        kept = np.cumprod(pairs > 0, axis=0)
-        monotone = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=0)
-        time = np.maximum(-1 + 2 * monotone.sum(0), 1 / np.log10(chains * length))
-        return np.where(total > 0, chains * length / time, 0.0)
+        count = (length - 3) // 2 + 1  # of pairs; the last lags rest on too few products
+        even, odd = correlations[0 : 2 * count : 2], correlations[1 : 2 * count : 2]
+        pairs = even + odd
+        last = np.where((pairs <= 0).any(0), np.argmax(pairs <= 0, axis=0), count - 1)
+        before = np.arange(count).reshape(-1, *(1,) * last.ndim) < last
+        monotone = np.minimum.accumulate(np.where(before, pairs, np.inf), axis=0)
+        final_even, final_pair = (np.take_along_axis(part, last[None], axis=0)[0] for part in (even, pairs))
+        final = np.where((final_even > 0) | (final_pair >= 0), final_even, 0.0)
+        time = np.maximum(-1 + 2 * np.where(before, monotone, 0.0).sum(0) + final, 1 / np.log10(chains * length))
+    apart = draws.max(axis=(0, 1)) - draws.min(axis=(0, 1)) > np.finfo(np.float64).resolution
+    return np.where(apart, chains * length / time, chains * length)
 
 
 def autocovariances(draws: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
-from .._validation import LksdWarning, check_choice, check_count, check_reals, check_seed
+from .._validation import check_choice, check_count, check_reals, check_seed, warn
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..engines import opened
 from ..models import LatentVariableModel
@@ -26,14 +25,16 @@ from ..stein import Barker, DiscreteOperator, SteinOperator
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, check_run, check_support, checked_latent, kinds, latent_shapes
+from .checks import check_model, check_possible, check_support, checked_latent, kinds, latent_shapes
 from .columns import by_column_name
 from .conditional import Point, model_at
 from .control import Averages
+from .convergence import JUDGED, judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import Group, joined, length_groups
 from .operators import check_alphabets, is_discrete, operators_for
 from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
+from .rerun import First, run_again, said_of_reruns
 from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
@@ -42,8 +43,6 @@ SHORT = 50  # draws of a discrete latent below which one chain is run, since ano
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
 INDEPENDENT = 5  # draws of a batch from which the means of two are taken as independent
-POOR_RHAT, POOR_SHARE = 1.1, 0.05  # R-hat above this, for more than this share of the observations
-JUDGED = 50  # draws a chain from which R-hat means something
 CONTROL_VARIATES = ("auto", "none")
 
 
@@ -74,6 +73,9 @@ def estimate_scores(
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
 
+    Observations whose chains have not converged are run again by themselves, at most twice, with more and longer chains that tune
+    themselves; the others keep every digit. What still has not converged is warned of, and False in ``converged`` of the result.
+
     Parameters
     ----------
     model : LatentVariableModel
@@ -95,7 +97,7 @@ def estimate_scores(
     control_variates : "auto" or "none"
         "auto" regresses the conditional scores on grad_z log p(x, z) where that helps, and averages ratios over part of a
         discrete latent (Rao-Blackwell) where the model can. "none" gives the paper's estimators: plain means, and for Barker the
-        modified posterior of each neighbour (Appendix B.2).
+        modified posterior of each neighbour (Appendix B.2); nothing is run again.
     unbiased : bool
         Remove the bias of the chains' beginnings: pairs of coupled chains run until they meet, and what they differ by until then
         corrects the plain means, so that no warm-up is needed for validity. Of discrete operators for "difference" alone, which is
@@ -193,9 +195,16 @@ def estimate_scores(
         if modified:
             check_modified(model, points, sampler)
         every = run(*run_options, batches, plan, setup)
-        found = quality(groups, every)
-        check_run(found, plan, ids, anywhere)
-        averages, remark = better_averages(every, plan)
+        judged = [judge(found, plan, anywhere) for found in every]
+        good = joined(groups, [one.converged for one in judged])
+        refuse_all(joined(groups, [one.faults for one in judged]), ids)
+        if control_variates == "auto" and not good.all():
+            first = First(*run_options, batches, own_ids, plan, anywhere, kinds(z) == {"real"} and model.normalised)
+            every, judged = run_again(every, judged, first, seed, setup)
+            notes = (*notes, said_of_reruns(~good, joined(groups, [one.converged for one in judged])))
+        refuse(joined(groups, [one.faults for one in judged]), ids)
+        found, converged = quality(groups, every), joined(groups, [one.converged for one in judged])
+        averages, remark = better_averages(every, plan, [good[group.rows] for group in groups])
         if remark:
             notes, plan = (*notes, remark), plan._replace(control=False)
         parts = [[own] for own in averages]
@@ -204,7 +213,7 @@ def estimate_scores(
             def barker(batch, own: np.ndarray, columns: list[int]) -> Averages:
                 points, keys = batch
                 (sites,) = run(*run_options, [neighbours(points, keys, columns)], plan, setup)
-                check_run(sites, plan, np.repeat(own, len(sites.finite) // len(own)), anywhere)
+                refuse(judge(sites, plan, anywhere).faults, np.repeat(own, len(sites.finite) // len(own)))
                 return by_modified_posterior(sites.plain, points.x, columns)
 
             independent = plan.batch_draws >= INDEPENDENT
@@ -212,9 +221,10 @@ def estimate_scores(
                 operator_averages(means, operators, wanted.of(group), independent, partial(barker, *rest) if modified else None)
                 for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
             ]
-    warn_of_poor_mixing(found.rhat, plan, ids)
+    if not converged.all():
+        warn(said_of_unconverged(converged, found.rhat, found.ess, ids))
     if kinds(z) == {"integer"}:
-        warn_of_still_chains(found.rhat, found.ess, plan, ids)
+        warn_of_still_chains(found.rhat, plan, ids)
     return ScoreEstimate(
         **score_fields(groups, parts, several),
         method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
@@ -222,6 +232,7 @@ def estimate_scores(
         ess=found.ess,
         acceptance=found.acceptance,
         divergences=found.divergences.sum(1),
+        converged=converged,
         two_starts=initial is None and plan.chains > 1 and begins_twice(model, z),
         notes=(*notes, *own_notes),
         **common,
@@ -258,18 +269,19 @@ def at_first(model, points: Point):
     return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
 
 
-def better_averages(every: list[Run], plan: Plan) -> tuple[list[Averages], str | None]:
-    """The averages of every group, with control variates where they reduce the error."""
+def better_averages(every: list[Run], plan: Plan, good: list[np.ndarray]) -> tuple[list[Averages], str | None]:
+    """The averages of every group, with control variates where they reduce the error at observations with ``good`` chains."""
     plain, controlled = [found.plain for found in every], [found.controlled for found in every if found.controlled is not None]
     if not plan.control or not controlled:
         return plain, None
-    if median_error(controlled) > median_error(plain):
+    rows = good if any(one.any() for one in good) else [np.ones_like(one) for one in good]
+    if median_error(controlled, rows) > median_error(plain, rows):
         return plain, "control variates did not reduce the error, so the plain means are used."
     return controlled, None
 
 
-def median_error(averages: list[Averages]) -> float:
-    return float(np.median(np.concatenate([one.mcse.ravel() for one in averages])))
+def median_error(averages: list[Averages], rows: list[np.ndarray]) -> float:
+    return float(np.median(np.concatenate([one.mcse[own].ravel() for one, own in zip(averages, rows, strict=True)])))
 
 
 def quality(groups: list[Group], every: list[Run]) -> Run:
@@ -383,24 +395,12 @@ def check_length(name: str, value, least: int) -> int:
     return int(value)
 
 
-def warn_of_still_chains(rhat: np.ndarray, ess: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
+def warn_of_still_chains(rhat: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
     """Chains of a discrete latent that stay where they are have no R-hat, which is no sign that they have converged."""
-    still = np.isnan(rhat) & (ess == 0)
+    still = np.isnan(rhat)
     if plan.batches * plan.batch_draws >= JUDGED and still.any():
-        warnings.warn(
-            f"R-hat is unknown and the effective sample size 0 for observation {ids[np.argmax(still)]} ({int(still.sum())} of "
-            f"{len(still)} observations): its chains never moved. That is right only if its posterior allows one value of the "
-            "latent; else give the model a gibbs(key, x, z) that reaches them all, or try another sampler.",
-            LksdWarning,
-            stacklevel=4,
-        )
-
-
-def warn_of_poor_mixing(rhat: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
-    if plan.batches * plan.batch_draws >= JUDGED and np.mean(rhat > POOR_RHAT) > POOR_SHARE:
-        worst = int(np.nanargmax(rhat))
-        warnings.warn(
-            f"R-hat is {rhat[worst]:.2f} for observation {ids[worst]}; raise warmup and draws, or try another sampler.",
-            LksdWarning,
-            stacklevel=4,
+        warn(
+            f"R-hat is unknown for observation {ids[np.argmax(still)]} ({int(still.sum())} of {len(still)} observations): its "
+            "chains never moved. That is right only if its posterior allows one value of the latent; else give the model a "
+            "gibbs(key, x, z) that reaches them all, or try another sampler."
         )

@@ -6,7 +6,6 @@ pair. What fails on some draws is looked at again, alone, on four times as many,
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +18,7 @@ from scipy import stats
 from .._compile import compiled, remembered
 from .._float64 import float64
 from .._keys import simulation_keys
-from .._validation import LksdWarning, check_seed
+from .._validation import check_seed, warn
 from ..models import PosteriorPredictive
 from ..models.base import float64_leaves, of_length
 from ..samplers import Exact, Gibbs, WithinGibbs
@@ -69,7 +68,9 @@ class Way(NamedTuple):
     move: str | None  # the model's own draw of z, if it is used
 
 
-def identity_notes(models: dict[str, Any], x, operators, *, exact, sampler, counts, seed, coordinates=None, **_) -> tuple[str, ...]:
+def identity_notes(
+    models: dict[str, Any], x, operators, *, seed, exact=None, sampler=None, counts=None, coordinates=None, **_
+) -> tuple[str, ...]:
     """A note and a warning for each model that does not fit its own draws; the options are those of ``estimate_scores``."""
     notes = []
     for name, model in models.items():
@@ -85,7 +86,7 @@ def identity_notes(models: dict[str, Any], x, operators, *, exact, sampler, coun
             raise ValueError(f"{prefix}{error}") from error
         notes += [f"{prefix}{note}" for note in found]
     for note in notes:
-        warnings.warn(note, LksdWarning, stacklevel=3)
+        warn(note)
     return tuple(notes)
 
 

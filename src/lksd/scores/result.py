@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._text import Table
+from .._text import Table, rhat_text
 from ..stein import Barker, Difference, Gibbs, Langevin, Spherical, SteinOperator
 from ..supports import Support
 from .lengths import BatchMeans
@@ -37,6 +37,8 @@ class ScoreEstimate:
         Means over B consecutive batches of draws of C chains; their spread is the noise that the test sees. C = 0 for
         exact scores. Those of documents of very different lengths are kept in groups of like length: ``batch_means[rows]`` and
         ``numpy.asarray(batch_means)`` are arrays with zeros after the end of a document.
+    converged : (n,) boolean array, optional
+        Whether the chains of an observation count as converged (``lksd.scores.convergence`` says when); None where there are none.
     two_starts : bool
         Whether every second chain began elsewhere, so that what is left of the beginning can be measured.
     exchangeable : bool
@@ -65,6 +67,7 @@ class ScoreEstimate:
     exchangeable: bool = False
     graphs: bool = False
     meeting_times: np.ndarray | None = None
+    converged: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     support: Support | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
@@ -135,7 +138,7 @@ class ScoreEstimate:
         if np.isfinite(self.rhat).any():
             errors = np.concatenate([part.ravel() for part in self.part("mcse")])
             rows += [
-                ("largest R-hat", f"{np.nanmax(self.rhat):.3f}"),
+                ("largest R-hat", rhat_text(np.nanmax(self.rhat))),
                 ("smallest effective sample size", f"{np.nanmin(self.ess):.0f}"),
                 ("median standard error", f"{np.median(errors):.4g}"),
             ]
@@ -154,8 +157,10 @@ class ScoreEstimate:
         lines = [f"scores of {n} observations in {dim} dimensions: {self.method}"]
         if np.isfinite(self.rhat).any():
             steps = f"acceptance {self.acceptance.mean():.2f}, {int(self.divergences.sum())} divergences"
-            quality = f"R-hat at most {np.nanmax(self.rhat):.3f}, ESS at least {np.nanmin(self.ess):.0f}"
+            quality = f"R-hat at most {rhat_text(np.nanmax(self.rhat))}, ESS at least {np.nanmin(self.ess):.0f}"
             lines.append(f"{quality}, {steps}" if np.isfinite(self.acceptance).all() else quality)  # of chains that ran here
+        if self.converged is not None and not self.converged.all():
+            lines.append(f"chains have not converged at {int((~self.converged).sum())} observations")
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 

@@ -1,0 +1,114 @@
+"""When the chains of an observation count as converged: one set of thresholds for the whole library.
+
+Chains have not converged where one of these holds:
+
+- they left the finite numbers, accepted no proposal, or diverged in most steps (``faults``);
+- rank-normalised split R-hat is above ``LARGEST_RHAT``: chains, or the halves of one, are in different places;
+- the effective sample size is below ``LEAST_ESS``, or ``LEAST_SHARE`` of the draws where these are few: batch means then depend on
+  each other, and the standard error is too small;
+- more than ``LARGEST_DIVERGENT`` of the steps diverged: there are places that the chains do not reach;
+- halves of chains have means of the score that differ by more than the batch means explain, in an F test of level
+  ``DISAGREEMENT`` over all coordinates: the score itself is in doubt, whatever R-hat says of the log density.
+
+All but the first need ``JUDGED`` draws a chain, below which they say nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.special import fdtri
+
+from .._text import rhat_text
+from .chains import Plan
+
+LARGEST_RHAT = 1.1
+LEAST_ESS = 20  # one effective draw for each of the batches whose means give the standard error
+LEAST_SHARE = 0.05
+LARGEST_DIVERGENT = 0.01
+DISAGREEMENT = 1e-4
+JUDGED = 50
+ROUNDING = 1e-8  # of the size of a score: differences below this are none
+
+FAULTS = (
+    "log_prior is not finite at the initial point",
+    "log_likelihood is not finite at the initial point",
+    "the score of x given z is not finite at the initial point",
+    "the chain left the finite numbers",
+    "most steps of every chain diverged",
+    "no proposal was accepted, so that chains never moved",
+)
+MODEL_FAULTS = 4  # the first ones, of which the model is the cause more often than the sampler
+OF_MODEL = "model", "Check that the densities are finite there, or give initial(key, x) or a smaller step_size."
+OF_SAMPLER = "sampler", "Give a smaller step_size, or look for a flaw in the density."
+REMEDY = "Raise warmup and draws, try another sampler, or see whether z has several basins."
+NAMED = 5  # observations in a warning
+
+
+class Judgement(NamedTuple):
+    """Of n observations."""
+
+    faults: Bool[np.ndarray, "n 6"]
+    converged: Bool[np.ndarray, " n"]
+
+
+def judge(run, plan: Plan, anywhere: bool) -> Judgement:
+    """Each observation of a ``Run``; chains may begin ``anywhere`` where the sampler does not look at the density."""
+    draws = plan.batches * plan.batch_draws
+    starts = np.isfinite(run.start).all(1) | anywhere
+    diverged = np.all(run.divergences > draws / 2, axis=1)
+    faults = np.column_stack([~starts, ~run.finite, diverged, run.acceptance == 0])
+    usable = np.asarray(~faults.any(axis=1))
+    if draws < JUDGED:
+        return Judgement(faults, usable)
+    steady = run.divergences.sum(1) <= LARGEST_DIVERGENT * plan.chains * draws
+    return Judgement(faults, usable & steady & mixed(run.rhat, run.ess, plan.chains * draws) & (run.disagreement <= 1))
+
+
+def mixed(rhat: Float[np.ndarray, " n"], ess: Float[np.ndarray, " n"], draws: int) -> Bool[np.ndarray, " n"]:
+    """Whether R-hat and ESS of so many draws are good enough.
+
+    R-hat is NaN where all draws of all chains are the same, as from a point mass.
+    """
+    return ~(rhat > LARGEST_RHAT) & (ess >= min(LEAST_ESS, LEAST_SHARE * draws))
+
+
+def disagreement(means: Float[np.ndarray, "n C B D"]) -> Float[np.ndarray, " n"]:
+    """How far halves of chains differ in the mean of the score: the largest F of all coordinates over its critical value."""
+    chains, batches, dim = means.shape[1:]
+    half = batches // 2
+    if half < 2:
+        return np.zeros(len(means))
+    halves = np.concatenate([means[:, :, :half], means[:, :, -half:]], axis=1)  # (n, 2 C, half, D)
+    scale = ROUNDING * np.abs(halves).max(axis=(1, 2))
+    between, within = half * halves.mean(2).var(axis=1, ddof=1), halves.var(axis=2, ddof=1).mean(1)
+    critical = fdtri(2 * chains - 1, 2 * chains * (half - 1), 1 - DISAGREEMENT / dim)
+    with np.errstate(invalid="ignore"):
+        ratios = between / (within + scale**2 + np.finfo(np.float64).tiny)
+    return np.nan_to_num(ratios, nan=np.inf).max(1) / critical
+
+
+def refuse_all(faults: Bool[np.ndarray, "n 6"], ids: np.ndarray) -> None:
+    """An error where every observation has one of the faults of which the model is the cause."""
+    everywhere = faults & faults.all(0) & (np.arange(len(FAULTS)) < MODEL_FAULTS)
+    refuse(everywhere, ids)
+
+
+def refuse(faults: Bool[np.ndarray, "n 6"], ids: np.ndarray) -> None:
+    """An error where an observation has no usable chains."""
+    for number, (fault, found) in enumerate(zip(FAULTS, faults.T, strict=True)):
+        if found.any():
+            role, remedy = OF_MODEL if number < MODEL_FAULTS else OF_SAMPLER
+            where = f"for observation {ids[np.argmax(found)]} ({int(found.sum())} of {len(found)} observations)"
+            raise ValueError(f"{role}: {fault} {where}. {remedy}")
+
+
+def said_of_unconverged(converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray, ids: np.ndarray, remedy: str = REMEDY) -> str:
+    """Which observations, and how bad the worst of them is."""
+    where = np.flatnonzero(~converged)
+    worst = where[np.argmax(np.nan_to_num(rhat[where], nan=1.0))]
+    named = ", ".join(str(i) for i in ids[where[:NAMED]]) + (f" and {len(where) - NAMED} more" if len(where) > NAMED else "")
+    quality = f"R-hat is {rhat_text(rhat[worst])} and ESS {ess[worst]:.0f} at observation {ids[worst]}"
+    return f"chains have not converged at {len(where)} of {len(converged)} observations ({named}): {quality}. {remedy}"
