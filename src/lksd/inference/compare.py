@@ -143,11 +143,8 @@ def compare(
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
     domain = common_domain(x, {"P": p, "Q": q}, kernel, smooth)
-    misfits = (
-        identity_notes({"P": p, "Q": q}, x, operators, coordinates=domain.coordinates, **options)
-        if check and not domain.weighted
-        else ()
-    )
+    checked = {"P": p, "Q": q} if check and not domain.weighted else {}
+    misfits = identity_notes(checked, x, operators, coordinates=domain.coordinates, **options)
     with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
@@ -237,11 +234,8 @@ def goodness_of_fit(
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
     domain, kept = common_domain(x, {"the model": model}, kernel), as_checkpoint(checkpoint)
-    misfits = (
-        identity_notes({"": model}, x, operators, coordinates=domain.coordinates, **options)
-        if check and not domain.weighted
-        else ()
-    )
+    checked = {"": model} if check and not domain.weighted else {}
+    misfits = identity_notes(checked, x, operators, coordinates=domain.coordinates, **options)
     with opened(engine) as place, progress_wanted(progress):
         (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
         prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)

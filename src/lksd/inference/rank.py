@@ -17,7 +17,7 @@ from .preparation import as_scores, check_enough, check_roles, common_operators,
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
 from .settings import as_settings
-from .unconverged import Made
+from .unconverged import Made, doubts
 
 
 def rank(
@@ -81,9 +81,8 @@ def rank(
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
     domain = common_domain(x, named, kernel)
-    misfits = (
-        identity_notes(named, x, operators, coordinates=domain.coordinates, **options) if check and not domain.weighted else ()
-    )
+    checked = named if check and not domain.weighted else {}
+    misfits = identity_notes(checked, x, operators, coordinates=domain.coordinates, **options)
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
