@@ -16,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ..models.base import LatentVariableModel, simulation
+from ..supports import Support
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -51,9 +52,17 @@ class Traced(eqx.Module):
 
 @partial(jax.jit, static_argnums=0, inline=True)
 def evaluate(text: Text, constants, leaves):
-    types = [variable.aval.dtype for variable in text.jaxpr.constvars]
-    closed = ClosedJaxpr(text.jaxpr, [jnp.asarray(value, kind) for value, kind in zip(constants, types, strict=True)])
-    return jaxpr_as_fun(closed)(*leaves)
+    constants, leaves = as_types(constants, text.jaxpr.constvars), as_types(leaves, text.jaxpr.invars)
+    return jaxpr_as_fun(ClosedJaxpr(text.jaxpr, constants))(*leaves)
+
+
+def as_types(values, variables) -> list:
+    """Values in the types for which a program was traced: it does not look at those it gets."""
+    types = [variable.aval.dtype for variable in variables]
+    return [
+        value if jnp.issubdtype(kind, jax.dtypes.extended) else jnp.asarray(value, kind)
+        for value, kind in zip(values, types, strict=True)
+    ]
 
 
 def traced(function: Callable, *arguments) -> Traced:
@@ -113,6 +122,8 @@ class ProgramModel(LatentVariableModel):
     quadratic: Quadratic = eqx.field(static=True)
     dim: int = eqx.field(static=True)  # numbers in x
     values: int | None = eqx.field(default=None, static=True)
+    support: Support | None = eqx.field(default=None, static=True, kw_only=True)  # of real x
+    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, kw_only=True)  # type: ignore[misc]
 
     def log_prior(self, z):
         return self.parts["log_prior"](self.params, z)

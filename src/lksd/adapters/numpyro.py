@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
+from jax.extend.core import Literal
 
 from .._float64 import float64
 from ..models import PosteriorPredictive
+from ._numpyro_laws import has_mask, is_discrete
+from ._numpyro_program import Program, Sites, run
 from ._packages import needed
 from ._params import sorted_params
-from ._program import ProgramModel, Traced, find_quadratic, traced, with_params
+from ._program import ProgramModel, traced, with_params
 
-COMBINATIONS = 10_000  # of discrete latents, over which a density is summed
-CHUNK = 1_024  # of indices of observations, at which densities are compared
-SAME = 1e-9
+NARROW = (np.float32, np.int32)
 
 
 def from_numpyro(
@@ -77,7 +75,7 @@ def from_numpyro(
     # Validation adds a branch to every density, so that none is smooth; supports are checked where that matters.
     with numpyro.validation_enabled(False), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "subsample_size does not match", UserWarning)
-        return adapted(numpyro, called, name, observed, dict(params or {}), plate)
+        return adapted(called, name, observed, dict(params or {}), plate)
 
 
 def with_missing(model: Callable, observed: str, args: tuple, kwargs: dict) -> dict:
@@ -90,23 +88,16 @@ def with_missing(model: Callable, observed: str, args: tuple, kwargs: dict) -> d
     return {observed: None} | kwargs if observed in needs else kwargs
 
 
-class Sites(NamedTuple):
-    """What a model's sites are, from one run."""
-
-    local: dict[str, Any]  # real latents of one observation
-    discrete: dict[str, Any]  # latents that are summed out
-    fixed: dict[str, Any]  # sites whose values are parameters
-    plate: str | None
-    size: int  # observations in the plate
-
-
 @float64
-def adapted(numpyro, model: Callable, name: str, observed: str, params: dict, plate: str | None):
-    first = run(numpyro, model, {}, jax.random.key(0))
+def adapted(model: Callable, name: str, observed: str, params: dict, plate: str | None):
+    forget_narrow_constants(model)
+    first = run(model, {}, jax.random.key(0))
     sites = roles(first, name, observed, params, plate)
     values, draws = sorted_params(params, {key: site["value"] for key, site in sites.fixed.items()}, first, name)
+    size = len(next(iter(draws.values()))) if draws else 0
+    every = [values | {key: value[number] for key, value in draws.items()} for number in range(size)]
     start = {key: np.asarray(value[0]) for key, value in draws.items()} | values
-    program = Program(numpyro, model, observed, sites, first, start)
+    program = Program(model, observed, sites, first, start, every)
     sample = traced(program.sample, start, jax.random.key(0))
     z, x = sample(start, jax.random.key(0))
     program.check_index(start, x, z)
@@ -116,29 +107,24 @@ def adapted(numpyro, model: Callable, name: str, observed: str, params: dict, pl
     return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
 
 
-def run(numpyro, model: Callable, given: dict, key, replaced: Callable | None = None) -> dict:
-    """The sites of one run with these values; whatever the user's code raises is named."""
-    from numpyro.handlers import seed, substitute, trace
+def forget_narrow_constants(model: Callable) -> None:
+    """NumPy constants of the model that JAX holds in single precision, since another program has used them, are read anew.
 
-    def value(site):
-        found = given.get(site["name"])
-        return replaced(site) if found is None and replaced is not None else found
+    JAX keeps the form in which a program took a NumPy array as long as that program lives, and takes it for the same array in
+    double precision too, where its type is wrong.
+    """
+
+    def laws(key):
+        return [jax.tree.leaves(site["fn"]) for site in run(model, {}, key).values() if site["type"] == "sample"]
 
     try:
-        return trace(substitute(seed(model, key), substitute_fn=value)).get_trace()
-    except AssertionError as error:
-        if "unique names" not in str(error):
-            raise failure(error) from error
-        raise ValueError(f"model: expected sites that occur once; {error}. Rename one of them, or join them.") from error
-    except Exception as error:
-        raise failure(error) from error
-
-
-def failure(error: Exception) -> ValueError:
-    return ValueError(
-        f"model: running it fails ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}). "
-        "Give what it is called with in args and kwargs, and global parameters in params."
-    )
+        closed = jax.make_jaxpr(laws)(jax.random.key(0))
+        literals = [one.val for step in closed.jaxpr.eqns for one in step.invars if isinstance(one, Literal)]
+        found = any(np.result_type(one) in NARROW for one in (*closed.consts, *literals) if not isinstance(one, jax.Array))
+    except ValueError:
+        found = True  # such a constant may be why; if not, the next run says what is wrong
+    if found:
+        jax.clear_caches()
 
 
 def roles(trace: dict, name: str, observed: str, params: dict, plate: str | None) -> Sites:
@@ -166,12 +152,22 @@ def roles(trace: dict, name: str, observed: str, params: dict, plate: str | None
         )
     local = {key: site for key, site in inside.items() if key not in fixed}
     for key in (*local, observed):
-        if samples[key]["scale"] not in (None, 1.0) and over is None:
-            raise ValueError(f"model: expected no scaled densities; site {key!r} has a scale. Remove the handler.")
-    discrete = {key: site for key, site in local.items() if site["fn"].support.is_discrete}
+        check_whole(samples[key], trace.get(over))
+    discrete = {key: site for key, site in local.items() if is_discrete(site["fn"])}
     real = {key: site for key, site in local.items() if key not in discrete}
     count = 1 if over is None else next(one.size for one in samples[observed]["cond_indep_stack"] if one.name == over)
     return Sites(real, discrete, fixed, over, count)
+
+
+def check_whole(site: dict, plate: dict | None) -> None:
+    """Every term of a site's density counts, and counts once, but for the weights that a plate of observations has by itself."""
+    own = 1.0 if plate is None else plate["args"][0] / len(plate["value"])
+    if site["scale"] is not None and not np.allclose(site["scale"], own):
+        raise ValueError(f"model: expected no scaled densities; site {site['name']!r} has a scale. Remove the handler.")
+    if has_mask(site["fn"]):
+        raise ValueError(
+            f"model: expected whole densities; site {site['name']!r} has a mask. Missing values are not supported. Remove it."
+        )
 
 
 def plates_of(site) -> list[str]:
@@ -192,189 +188,3 @@ def observation_plate(latents: dict, observed, params: dict, plate: str | None) 
     held = held if any(held.values()) else {one: sum(one in plates_of(site) for site in latents.values()) for one in own}
     best = max(held.values(), default=0)
     return next((one for one in own if held[one] == best), None) if best else None
-
-
-class Program:
-    """The model as functions of parameters, latents and one observation."""
-
-    def __init__(self, numpyro, model: Callable, observed: str, sites: Sites, first: dict, params: dict):
-        self.numpyro, self.model, self.observed, self.sites = numpyro, model, observed, sites
-        self.values = alphabet(observed, first[observed]["fn"])
-        names = (*sites.local, *sites.discrete, observed)
-
-        def values_of_one(key):
-            trace = self.run(params, {}, key, replaced=lambda site: self.drawn(site, key) if site["name"] == observed else None)
-            return {name: self.one(trace[name], trace[name]["value"]) for name in names}
-
-        shapes = {name: one.shape for name, one in jax.eval_shape(values_of_one, jax.random.key(0)).items()}
-        self.shape = shapes[observed]
-        self.combinations = {name: outcomes(name, site["fn"], shapes[name]) for name, site in sites.discrete.items()}
-        count = int(np.prod([len(one) for one in self.combinations.values()]))
-        if count > COMBINATIONS:
-            raise ValueError(
-                f"model: expected discrete latents with at most {COMBINATIONS:,} outcomes together, over which to sum; "
-                f"{', '.join(map(repr, self.combinations))} have {count:,}. Sum some of them out in the model."
-            )
-
-    def run(self, params: dict, given: dict, key, index=0, replaced=None) -> dict:
-        plate = {} if self.sites.plate is None else {self.sites.plate: jnp.atleast_1d(jnp.asarray(index))}
-        return run(self.numpyro, self.model, jax.tree.map(jnp.asarray, params) | plate | given, key, replaced)
-
-    def axis(self, site, event_dim: int | None = None) -> int | None:
-        """Where a value has its observation."""
-        frame = next((one for one in site["cond_indep_stack"] if one.name == self.sites.plate), None)
-        return None if frame is None else frame.dim - (site["fn"].event_dim if event_dim is None else event_dim)
-
-    def one(self, site, value):
-        """A value of a site without the axis of observations."""
-        axis = self.axis(site)
-        if axis is None:
-            return value
-        if value.shape[axis] != 1:
-            raise ValueError(
-                f"model: expected every observation to have the same law; site {site['name']!r} has values for {value.shape[axis]} "
-                f"observations when one is wanted, so it depends on the observation's index. {REMEDY}"
-            )
-        return jnp.squeeze(value, axis)
-
-    def many(self, site, value, event_dim: int | None = None):
-        axis = self.axis(site, event_dim)
-        return value if axis is None else jnp.expand_dims(value, axis)
-
-    def sample(self, params: dict, key):
-        """(z, x); the discrete latents are left out."""
-        trace = self.run(params, {}, key, 0, lambda site: self.drawn(site, key) if site["name"] == self.observed else None)
-        z = {name: self.one(trace[name], trace[name]["value"]) for name in self.sites.local}
-        return z, jnp.ravel(self.one(trace[self.observed], trace[self.observed]["value"]))
-
-    def drawn(self, site, key):
-        """A value of the observed site, whatever the model was given for it."""
-        return site["fn"](rng_key=jax.random.fold_in(key, 1))
-
-    def log_densities(self, params: dict, x, z: dict, index=0):
-        """log p(z) and log p(x | z), summed over the discrete latents."""
-        names, choices = list(self.combinations), list(self.combinations.values())
-
-        def terms(outcome):
-            trace = self.run(params, {}, jax.random.key(0), index, partial(self.value, x, z | outcome))
-            own = {name: jnp.sum(trace[name]["fn"].log_prob(trace[name]["value"])) for name in (*z, *outcome, self.observed)}
-            log_prior = sum((own[name] for name in (*z, *outcome)), jnp.zeros(()))
-            law, value = trace[self.observed]["fn"], trace[self.observed]["value"]
-            possible = jnp.zeros(()) if is_free(law.support) else jnp.where(jnp.all(law.support(value)), 0.0, -jnp.inf)
-            return log_prior, own[self.observed] + possible
-
-        if not names:
-            return terms({})
-        grid = np.array(list(itertools.product(*(range(len(one)) for one in choices))))
-        every = {name: one[grid[:, number]] for number, (name, one) in enumerate(zip(names, choices, strict=True))}
-        log_prior, log_likelihood = jax.vmap(terms)(every)
-        total = logsumexp(log_prior)
-        return total, logsumexp(log_prior + log_likelihood) - total
-
-    def value(self, x, z: dict, site):
-        if site["name"] == self.observed:
-            return self.many(site, x.reshape(self.shape))
-        return self.many(site, z[site["name"]]) if site["name"] in z else None
-
-    def constrain(self, params: dict, u: dict):
-        """z and the log determinant of its Jacobian; a support may depend on sites before it."""
-        jacobians = []
-
-        def value(site):
-            if site["name"] not in u:
-                return None
-            bijection = self.bijection(site)
-            given = self.many(site, u[site["name"]], bijection.domain.event_dim)
-            made = bijection(given)
-            jacobians.append(jnp.sum(bijection.log_abs_det_jacobian(given, made)))
-            return made
-
-        trace = self.run(params, {}, jax.random.key(0), 0, value)
-        return {name: self.one(trace[name], trace[name]["value"]) for name in u}, sum(jacobians, jnp.zeros(()))
-
-    def unconstrain(self, params: dict, z: dict) -> dict:
-        found = {}
-
-        def value(site):
-            if site["name"] not in z:
-                return None
-            given, bijection = self.many(site, z[site["name"]]), self.bijection(site)
-            axis, free = self.axis(site, bijection.domain.event_dim), bijection.inv(given)
-            found[site["name"]] = free if axis is None else jnp.squeeze(free, axis)
-            return given
-
-        self.run(params, {}, jax.random.key(0), 0, value)
-        return {name: found[name] for name in z}
-
-    def bijection(self, site):
-        return self.numpyro.distributions.biject_to(site["fn"].support)
-
-    def check_index(self, params: dict, x, z) -> None:
-        """The densities are the same for every index in the plate."""
-        if self.sites.plate is None or self.sites.size == 1:
-            return
-        every = jax.lax.map(
-            lambda index: jnp.stack(self.log_densities(params, x, z, index)), jnp.arange(self.sites.size), batch_size=CHUNK
-        )
-        first, differ = every[0], np.abs(every - every[0]) > SAME * (1 + np.abs(every[0]))
-        if np.any(differ):
-            index, which = (int(i) for i in np.argwhere(differ)[0])
-            part = ("the latents", self.observed)[which]
-            raise ValueError(
-                f"model: expected every observation to have the same law; the density of {part!s} at one point differs between "
-                f"observations 0 and {index} ({float(first[which]):.4g} and {float(every[index, which]):.4g}), so it depends on "
-                f"the observation's index. {REMEDY}"
-            )
-
-    def traced_model(self, name: str, sample: Traced, params: dict, x, z) -> ProgramModel:
-        x = x.astype(jnp.int32) if self.values else x
-        parts = {
-            "log_prior": traced(lambda params, z: self.log_densities(params, x, z)[0], params, z),
-            "log_likelihood": traced(lambda params, x, z: self.log_densities(params, x, z)[1], params, x, z),
-            "sample": sample,
-            "unconstrain": traced(self.unconstrain, params, z),
-        }
-        parts["constrain"] = traced(self.constrain, params, jax.eval_shape(parts["unconstrain"], params, z))
-        free = all(is_free(site["fn"].support) for site in self.sites.local.values())
-        return ProgramModel(name, parts, params, find_quadratic(parts, params, x, z, free), x.size, self.values)
-
-
-REMEDY = "Covariates and effects of single observations cannot be compared; leave them out, or make them part of x."
-
-
-def is_free(support) -> bool:
-    """Whether a site's support is all reals."""
-    from numpyro.distributions import constraints
-
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    return isinstance(support, type(constraints.real))
-
-
-def alphabet(name: str, law) -> int | None:
-    """The number of values of a discrete observed site; None for real ones."""
-    if not law.support.is_discrete:
-        return None
-    values = np.asarray(law.enumerate_support(expand=False)).ravel() if law.has_enumerate_support else np.array([])
-    if not np.array_equal(values, np.arange(len(values))) or len(values) < 2:
-        raise ValueError(
-            f"observed: expected a site of real numbers, or of integers 0 .. L-1; {name!r} has a {type(law).__name__}, whose "
-            "values cannot be listed. Use a Categorical, Bernoulli or Binomial distribution."
-        )
-    return len(values)
-
-
-def outcomes(name: str, law, shape: tuple[int, ...]) -> np.ndarray:
-    """Every value of a discrete latent of this shape, along the first axis."""
-    if not law.has_enumerate_support:
-        raise ValueError(
-            f"model: expected discrete latents with finitely many values, over which to sum; {name!r} has a {type(law).__name__}. "
-            "Replace it, for example by a Categorical over the values that matter."
-        )
-    values, size = np.asarray(law.enumerate_support(expand=False)).ravel(), int(np.prod(shape))
-    if len(values) ** size > COMBINATIONS:
-        raise ValueError(
-            f"model: expected discrete latents with at most {COMBINATIONS:,} outcomes together, over which to sum; {name!r} has "
-            f"{len(values)} to the power of {size}. Sum it out in the model."
-        )
-    return np.array(list(itertools.product(values, repeat=size))).reshape(-1, *shape)

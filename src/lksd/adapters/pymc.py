@@ -8,12 +8,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._float64 import float64
 from ..models import PosteriorPredictive
+from ..supports import REAL, Support
 from ._packages import needed, settings_kept
 from ._params import sorted_params
 from ._program import ProgramModel, find_quadratic, traced, with_params
+from ._pymc_laws import region_of
+from ._regions import Region, Unknown, as_support, fixed_ends
 
 
 def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None = None) -> ProgramModel | PosteriorPredictive:
@@ -68,7 +72,11 @@ def adapted(pymc, model, observed: str, params: dict):
         "unconstrain": traced(graph.unconstrain(), start, z),
     }
     parts["constrain"] = traced(graph.constrain(), start, parts["unconstrain"](start, z))
-    made = ProgramModel(name, parts, start, find_quadratic(parts, start, x, z, graph.free), x.size)
+    size = len(next(iter(draws.values()))) if draws else 0
+    every = [values | {key: value[number] for key, value in draws.items()} for number in range(size)]
+    support = graph.support(start, z, every)
+    quadratic = find_quadratic(parts, start, x, z, graph.free)
+    made = ProgramModel(name, parts, start, quadratic, x.size, support=support, columns=graph.columns)
     if not draws:
         return made
     return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
@@ -116,6 +124,45 @@ class Graph:
     @property
     def free(self) -> bool:
         return all(self.model.rvs_to_transforms[rv] is None for rv in self.local)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns of x, where the model has them as coordinates."""
+        dims = self.model.named_vars_to_dims.get(self.x.name) or (None,)
+        names = self.model.coords.get(dims[-1]) or ()
+        size = int(np.prod(self.shapes[self.x.name].shape))
+        return tuple(names) if len(names) == size and all(isinstance(one, str) for one in names) else None
+
+    def support(self, params: dict, z: dict, draws: list[dict]) -> Support | None:
+        """Where x can lie; None where PyMC does not know it."""
+        try:
+            region = region_of(self.x)
+        except Unknown as error:
+            raise ValueError(
+                f"observed: expected a variable of real numbers, in intervals or on a simplex; {self.x.name!r} has {error}. Use "
+                "another distribution, or transform x, in the data and in the model."
+            ) from error
+        if region is None or region.free:
+            return None if region is None else REAL
+        if region.simplex:
+            return Support(simplex=region.simplex)
+        return as_support(*fixed_ends(self.x.name, self.ends(region), params, z, draws))
+
+    def ends(self, region: Region) -> Callable:
+        """The ends (C, D) of the intervals of x as a function of parameters and latents."""
+        import pytensor.tensor as pt
+        from pytensor.graph.replace import clone_replace
+
+        values = self.values((*self.fixed, *self.local))
+        sides = [pt.as_tensor(end, dtype="float64") for side in (region.lower, region.upper) for end in side]
+        function = jaxified(list(values.values()), clone_replace(sides, replace=dict(values)))
+        shape = self.shapes[self.x.name].shape
+
+        def ends(params, z):
+            found = [jnp.broadcast_to(end, shape).ravel() for end in function(*self.listed(params, z))]
+            return jnp.stack(found[: len(region.lower)]), jnp.stack(found[len(region.lower) :])
+
+        return ends
 
     def values(self, rvs) -> dict:
         return {rv: rv.type(name=rv.name) for rv in rvs}
@@ -169,6 +216,8 @@ class Graph:
             known[rv] if one is None else one.forward(known[rv], *rv.owner.inputs)
             for rv, one in zip(self.local, transforms, strict=True)
         ]
+        if not free:
+            return lambda params, z: {}
         function = jaxified(list(known.values()), clone_replace(free, replace=dict(known)))
         return lambda params, z: self.named(function(*self.listed(params, z)))
 
@@ -183,34 +232,60 @@ class Graph:
 
     def simulated(self, fixed: list, rvs: list) -> Callable:
         """Draws of variables, with JAX's random numbers, as a function of the values of those that are fixed, and a key."""
+        from pytensor.graph.replace import clone_replace
+
+        values = self.values(fixed)
+        try:
+            return self.drawn(values, clone_replace(rvs, replace=dict(values)))
+        except Missing:
+            return self.drawn(values, self.by_quantiles(values, rvs))
+
+    def drawn(self, values: dict, outputs: list) -> Callable:
         from pytensor.compile import SharedVariable
         from pytensor.graph.replace import clone_replace
         from pytensor.graph.traversal import graph_inputs
         from pytensor.tensor.random.type import RandomType
 
-        values = self.values(fixed)
-        outputs = clone_replace(rvs, replace=dict(values))
         shared = [one for one in graph_inputs(outputs) if isinstance(one, SharedVariable) and isinstance(one.type, RandomType)]
         generators: dict[Any, Any] = {one: one.type() for one in shared}
-        try:
-            function = jaxified([*values.values(), *generators.values()], clone_replace(outputs, replace=dict(generators)))
-        except NotImplementedError as error:
-            raise ValueError(
-                f"model: PyMC cannot simulate it in JAX ({str(error).splitlines()[0]}). Use another distribution, or give your "
-                "own draws to lksd.adapters.from_draws."
-            ) from error
+        function = jaxified([*values.values(), *generators.values()], clone_replace(outputs, replace=dict(generators)))
 
         def run(params, key):
             keys = jax.random.split(key, len(shared))
-            return function(*(params[rv.name] for rv in fixed), *({"jax_state": one} for one in keys))
+            return function(*(params[rv.name] for rv in values), *({"jax_state": one} for one in keys))
 
+        jax.eval_shape(run, {rv.name: np.zeros(shape_of(rv)) for rv in values}, jax.random.key(0))
         return run
+
+    def by_quantiles(self, values: dict, rvs: list) -> list:
+        """Draws of variables as quantiles of uniform ones, where PyMC has them: JAX cannot draw from all distributions."""
+        import pytensor.tensor as pt
+        from pytensor.graph.replace import clone_replace
+
+        known = dict(values)
+        for number, rv in enumerate(rvs):
+            alone = self.values((*values, *rvs[:number]))
+            drawn = rv
+            try:
+                self.drawn(alone, clone_replace([rv], replace=dict(alone)))
+            except Missing as error:
+                try:
+                    drawn = self.pymc.icdf(rv, pt.random.uniform(size=shape_of(rv)))
+                except NotImplementedError:
+                    raise error from None
+            known[rv] = clone_replace([drawn], replace=dict(known))[0]
+        return [known[rv] for rv in rvs]
 
     def listed(self, params: dict, z: dict) -> list:
         return [*(params[rv.name] for rv in self.fixed), *(z[rv.name] for rv in self.local)]
 
     def named(self, z) -> dict:
         return {rv.name: value for rv, value in zip(self.local, z, strict=True)}
+
+
+def shape_of(rv) -> tuple[int, ...]:
+    """The shape of a variable, computed where its type does not say it."""
+    return rv.type.shape if None not in rv.type.shape else tuple(int(size) for size in rv.shape.eval())
 
 
 def total(terms):
@@ -220,8 +295,24 @@ def total(terms):
     return pt.add(pt.constant(0.0), pt.constant(0.0), *(term.sum() for term in terms))
 
 
+class Missing(ValueError):
+    """A part of a model of which there is no form in JAX."""
+
+
 def jaxified(inputs: list, outputs: list) -> Callable:
     """A graph of PyTensor as a function in JAX."""
     from pymc.sampling.jax import get_jaxified_graph
 
-    return get_jaxified_graph(inputs=inputs, outputs=outputs)
+    def checked(function: Callable) -> Callable:
+        def call(*arguments, **named):
+            try:
+                return function(*arguments, **named)
+            except NotImplementedError as error:
+                raise Missing(
+                    f"model: expected distributions that PyMC has in JAX; it lacks one ({str(error).splitlines()[0]}). Use another "
+                    "distribution, write the model in NumPyro, or give your own draws to lksd.adapters.from_draws."
+                ) from error
+
+        return call
+
+    return checked(checked(get_jaxified_graph)(inputs=inputs, outputs=outputs))

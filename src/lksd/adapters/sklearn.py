@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ def from_sklearn(model: Any, vocabulary: Sequence[str] | None = None) -> LatentV
 
     The log density is that of the model's own ``score_samples``, up to a constant for ``BayesianGaussianMixture``. Topics of
     ``LatentDirichletAllocation`` are the means of their variational posterior; documents are then word counts (a SciPy sparse
-    matrix, or dense with ``counts=True``) or, with a vocabulary, words.
+    matrix, or dense with ``counts=True``) or, with a vocabulary, words. Where the model was fitted on a data frame, the result
+    has the names of its columns.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def from_sklearn(model: Any, vocabulary: Sequence[str] | None = None) -> LatentV
         raise ValueError(
             f"vocabulary: expected with LatentDirichletAllocation only; got one with {type(model).__name__}. Leave it out."
         )
-    return convert(model)
+    return replace(convert(model), columns=getattr(model, "feature_names_in_", None))
 
 
 def from_pca(model) -> PPCA:

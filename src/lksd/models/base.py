@@ -84,6 +84,7 @@ class LatentVariableModel(eqx.Module):
     directional: ClassVar[bool] = False
     support: ClassVar[Any] = None  # nothing declared
     graphs: ClassVar[bool] = False
+    columns: ClassVar[tuple[str, ...] | None] = None  # the names of x's columns
 
     @abstractmethod
     def log_prior(self, z):
@@ -163,6 +164,16 @@ def simulation(method):
         return method(jax.tree.map(lambda leaf: leaf if callable(leaf) else jnp.asarray(leaf), self), *args, **kwargs)
 
     return wrapper
+
+
+def as_columns(names) -> tuple[str, ...] | None:
+    """The converter of a model's ``columns``."""
+    return None if names is None else tuple(map(str, names))
+
+
+def check_columns(names: tuple[str, ...] | None, dim: int) -> None:
+    if names is not None and (len(names) != dim or len(set(names)) < dim):
+        raise ValueError(f"columns: expected {dim} different names, one for each column of x; got {names}. Name them all.")
 
 
 def float64_leaves(tree):

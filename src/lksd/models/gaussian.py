@@ -12,7 +12,7 @@ import numpy as np
 
 from .._float64 import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel, simulation
+from .base import LatentVariableModel, as_columns, check_columns, simulation
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -60,7 +60,7 @@ class LinearGaussian(LatentVariableModel):
     def smoothed(self, scale) -> FactorAnalysis:
         """The model of x + scale * noise."""
         variances = np.broadcast_to(self.variances + np.square(scale), self.matrix.shape[:1])
-        return FactorAnalysis(self.matrix, variances, self.location)
+        return FactorAnalysis(self.matrix, variances, self.location, columns=self.columns)
 
     def posterior(self, x):
         """Mean and precision of z given x."""
@@ -93,14 +93,18 @@ class PPCA(LinearGaussian):
     weight : (D, Dz) array
     noise_scale : float
     mean : float or (D,) array
+    columns : sequence of str, optional
+        The names of x's columns, by which those of a data frame are found.
     """
 
     weight: np.ndarray = eqx.field(converter=as_float64)
     noise_scale: np.ndarray = eqx.field(converter=as_float64)
     mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
+    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=as_columns, kw_only=True)  # type: ignore[misc]
 
     def __check_init__(self):
         check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), self.mean)
+        check_columns(self.columns, len(self.weight))
 
     @property
     def location(self):
@@ -123,14 +127,18 @@ class FactorAnalysis(LinearGaussian):
     loadings : (D, Dz) array
     noise_variance : (D,) array
     mean : float or (D,) array
+    columns : sequence of str, optional
+        The names of x's columns, by which those of a data frame are found.
     """
 
     loadings: np.ndarray = eqx.field(converter=as_float64)
     noise_variance: np.ndarray = eqx.field(converter=as_float64)
     mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
+    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=as_columns, kw_only=True)  # type: ignore[misc]
 
     def __check_init__(self):
         check_shapes("loadings", self.loadings, "noise_variance", self.noise_variance, self.loadings.shape[:1], self.mean)
+        check_columns(self.columns, len(self.loadings))
 
     @property
     def location(self):

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from .._float64 import as_float64
-from .base import LatentVariableModel, simulation
+from .base import LatentVariableModel, as_columns, check_columns, simulation
 
 
 class FiniteMixture(LatentVariableModel):
@@ -49,11 +49,14 @@ class GaussianMixture(FiniteMixture):
     weights : (K,) array
     means : (K, D) array
     covariances : (K, D, D) array
+    columns : sequence of str, optional
+        The names of x's columns, by which those of a data frame are found.
     """
 
     weights: np.ndarray = eqx.field(converter=as_float64)
     means: np.ndarray = eqx.field(converter=as_float64)
     covariances: np.ndarray = eqx.field(converter=as_float64)
+    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=as_columns, kw_only=True)  # type: ignore[misc]
 
     support: ClassVar[Any] = "real"
 
@@ -65,6 +68,7 @@ class GaussianMixture(FiniteMixture):
                 f"got {self.weights.shape}, {self.means.shape} and {self.covariances.shape}. Give full covariance matrices."
             )
         check_weights(self.weights)
+        check_columns(self.columns, dim)
         for k, covariance in enumerate(self.covariances):
             smallest = np.linalg.eigvalsh(covariance)[0] if np.isfinite(covariance).all() else np.nan
             if not np.allclose(covariance, covariance.T) or not smallest > 0:
@@ -83,7 +87,7 @@ class GaussianMixture(FiniteMixture):
     def smoothed(self, scale) -> GaussianMixture:
         """The model of x + scale * noise."""
         added = np.diag(np.broadcast_to(np.square(scale), self.means.shape[1:]))
-        return GaussianMixture(self.weights, self.means, self.covariances + added)
+        return GaussianMixture(self.weights, self.means, self.covariances + added, columns=self.columns)
 
     @simulation
     def sample(self, key):
