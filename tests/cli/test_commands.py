@@ -348,3 +348,40 @@ def test_a_field_called_shape_is_a_field_like_any_other(lksd_command, tmp_path):
     code, out, err = lksd_command("compare", "x.npy", "--p", f"{path}:p", "--q", f"{path}:q")
     assert (code, err) == (0, "")
     assert out.startswith("P: ")
+
+
+FORGETFUL = """
+import jax
+import jax.numpy as jnp
+import lksd
+
+class Forgetful(lksd.models.LatentVariableModel):
+    def log_prior(self, z):
+        return -z**2 / 2
+
+    def log_likelihood(self, x, z):
+        return z * jnp.sum(x) - 3 * z**2 / 2
+
+    def log_marginal(self, x):
+        return jnp.sum(x)**2 / 8
+
+    def sample(self, key):
+        keys = jax.random.split(key)
+        z = jax.random.normal(keys[0])
+        return z, z + jax.random.normal(keys[1], (3,))
+
+m = Forgetful()
+"""
+
+
+@pytest.mark.filterwarnings("always:.*own draws:UserWarning")
+def test_a_model_that_does_not_fit_its_own_draws(lksd_command, folder):
+    (folder / "own.py").write_text(FORGETFUL)
+    for command in (("compare", "x.npy", "--p", "models.py:p", "--q", "own.py:m"), ("rank", "x.npy", "models.py:p", "own.py:m")):
+        code, out, err = lksd_command(*command)
+        assert code == 0
+        assert "does not fit its own draws" in out
+        assert f"{'Q' if command[0] == 'compare' else 'own.py:m'}: the model does not fit its own draws" in err
+        code, out, err = lksd_command(*command, "--no-check")
+        assert (code, err) == (0, "")
+        assert "own draws" not in out

@@ -38,7 +38,7 @@ NUMBERS = 4_096  # simulated in all, in observations of D numbers
 FEWEST = {True: 64, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
 BATCH = 256
 AGAIN = 4  # times as many draws, to confirm
-LENIENT, STRICT = 0.1, 0.001  # levels, of all statistics together and of those looked at again
+LENIENT, STRICT = 0.05, 0.001  # levels, of all statistics together and of those looked at again
 CANDIDATES = 8  # looked at again
 FINITE = 0.99  # share of draws at which scores must be finite
 CAUSES = (
@@ -277,8 +277,8 @@ def note_of(found: Statistics, number: int, m: int) -> str:
     mean, error = found.mean[number] + found.expected, found.error[number]
     return (
         f"the model does not fit its own draws. Over {m:,} pairs (z, x) from sample(key) the mean of {found.name} at "
-        f"{found.place(number)} is {mean:.3g} +- {error:.2g}; it should be {found.expected} (w: the coordinate in units of its "
-        f"spread, s: its score). {CAUSES}"
+        f"{found.place(number)} is {mean:.3g} +- {error:.2g}; it should be {found.expected}, w being the coordinate in units of "
+        f"its spread. {CAUSES}"
     )
 
 

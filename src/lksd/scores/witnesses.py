@@ -7,7 +7,7 @@ from the posterior of its own x.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,27 +21,25 @@ COORDINATES, ALONG, PAIRS = range(3)  # what statistics belong to: coordinates a
 
 
 class Witness(NamedTuple):
-    """A function of one coordinate, its derivative, and what both are called."""
+    """A function of one coordinate at many points, its derivative, and what it is called."""
 
     name: str
-    f: Callable
-    df: Callable
+    f: np.ndarray
+    df: np.ndarray | float
     expected: int = 0  # what the mean of s f is, where f' is a constant
 
     @property
     def identity(self) -> str:
-        return "score times w" if self.expected else f"s f(w) + f'(w) for f = {self.name}"
+        return "score times w" if self.expected else f"score times f(w) plus f'(w), f = {self.name},"
 
 
-def waves(k: float) -> tuple[Witness, Witness]:
-    arc = "w" if k == 1 else f"{k:g}w"
-    return (
-        Witness(f"sin {arc}", lambda w: np.sin(k * w), lambda w: k * np.cos(k * w)),
-        Witness(f"cos {arc}", lambda w: np.cos(k * w), lambda w: -k * np.sin(k * w)),
-    )
-
-
-WITNESSES = (Witness("w", lambda w: w, np.ones_like, -1), *waves(FREQUENCIES[0]), *waves(FREQUENCIES[1]))
+def witnesses(w: np.ndarray) -> Iterator[Witness]:
+    """w itself and a few waves, for w with a spread of 1."""
+    yield Witness("w", w, 1.0, -1)
+    for k in FREQUENCIES:
+        arc, sin, cos = "w" if k == 1 else f"{k:g}w", np.sin(k * w), np.cos(k * w)
+        yield Witness(f"sin {arc}", sin, k * cos)
+        yield Witness(f"cos {arc}", cos, -k * sin)
 
 
 class Statistics(NamedTuple):
@@ -119,21 +117,21 @@ class Chart(NamedTuple):
             s = s - w * np.sum(w * s, 1, keepdims=True) - (w.shape[1] - 1) * w
         scaled, standard = s * kept.own.scale, kept.own(w)
         found = [statistics("the score", 0, scaled, scaled, self.label)]
-        flat = (s, w) if self.sphere else (scaled, standard)
-        along = [part @ kept.directions.T for part in flat]
-        for witness in WITNESSES:
-            values, parts = self.values(witness, s, w, kept.own)
-            found.append(statistics(witness.identity, witness.expected, values, parts, self.label))
-            found += self.sums(witness, values, parts)
-            values, parts = self.values(witness, along[0], along[1], kept.along)
-            found.append(statistics(witness.identity, witness.expected, values, parts, "random direction {}".format, ALONG))
+        found += self.along(s, w, kept.own, self.label, COORDINATES)
+        s, w = (part @ kept.directions.T for part in ((s, w) if self.sphere else (scaled, standard)))
+        found += self.along(s, w, kept.along, "random direction {}".format, ALONG)
         return found if self.sphere else [*found, crossed("the score", scaled, standard, self, kept)]
 
-    def values(self, witness: Witness, s, w, unit: Unit):
-        """s f + f' along directions in which the coordinates are w, f a function of w in these units, and s f alone."""
-        parts = s * unit.scale * witness.f(unit(w))
+    def along(self, s, w, unit: Unit, place: Callable[[int], str], order: int) -> list[Statistics]:
+        """s f + f' along directions in which the coordinates are w, f a function of w in these units."""
+        found, s = [], s * unit.scale
         growth = 1 - w**2 if self.sphere else 1.0  # of w along its direction
-        return parts + witness.df(unit(w)) * growth, parts
+        for witness in witnesses(unit(w)):
+            parts = s * witness.f
+            values = parts + witness.df * growth
+            found.append(statistics(witness.identity, witness.expected, values, parts, place, order))
+            found += self.sums(witness, values, parts) if order == COORDINATES else []
+        return found
 
     def sums(self, witness: Witness, values, parts) -> list[Statistics]:
         """Means over all coordinates of x, all of u, and both: mistakes that all of them share."""
@@ -164,22 +162,25 @@ class Neighbours(NamedTuple):
 
     def statistics(self, kept: Frame) -> list[Statistics]:
         """Barker's moves keep p: E[sum_v a_v (f(x with x_d -> v) - f(x))] = 0, a_v = r_v / (1 + r_v), for every d and f."""
-        here, found = kept.own(self.w), []
-        name = "the change of {} that Barker's moves are expected to make"
-        for witness in WITNESSES:
-            change = self.change(witness.f, kept.own)
-            found.append(statistics(name.format(witness.name), 0, change, change, self.label))
+        name, found = "the change of {} that Barker's moves are expected to make", []
+        changes = self.changes(kept.own)
+        for witness, change in changes.items():
+            found.append(statistics(name.format(witness), 0, change, change, self.label))
             total = change.mean(1, keepdims=True)
-            found.append(statistics(name.format(witness.name), 0, total, total, ["all coordinates"].__getitem__))
-        return [*found, crossed(name.format("sin w"), self.change(np.sin, kept.own), here, self, kept)]
+            found.append(statistics(name.format(witness), 0, total, total, ["all coordinates"].__getitem__))
+        return [*found, crossed(name.format("sin w"), changes["sin w"], kept.own(self.w), self, kept)]
 
-    def change(self, f: Callable, unit: Unit) -> Float[np.ndarray, "m D"]:
+    def changes(self, unit: Unit) -> dict[str, Float[np.ndarray, "m D"]]:
+        """sum_v a_v (f(x with x_d -> v) - f(x)) for every witness."""
         steps = (1, -1) if self.size > 2 else (1,)  # the two neighbours of one of two values are the same
-        here, total = f(unit(self.w)), np.zeros(self.w.shape)
-        for step, ratio in zip(steps, np.moveaxis(self.ratios, -1, 0), strict=False):
+        found = {witness.name: np.zeros(self.w.shape) for witness in witnesses(unit(self.w))}
+        for number, step in enumerate(steps):
             with np.errstate(divide="ignore"):
-                total += (f(unit((self.w + step) % self.size)) - here) / (1 + 1 / ratio)
-        return total
+                weight = 1 / (1 + 1 / self.ratios[..., number])
+            moved = unit((self.w + step) % self.size)
+            for there, here in zip(witnesses(moved), witnesses(unit(self.w)), strict=True):
+                found[here.name] += weight * (there.f - here.f)
+        return found
 
 
 def frame(chart: Any, own: Unit, w, rng: np.random.Generator) -> Frame:
