@@ -122,7 +122,7 @@ class ProgramModel(LatentVariableModel):
     quadratic: Quadratic = eqx.field(static=True)
     dim: int = eqx.field(static=True)  # numbers in x
     values: int | None = eqx.field(default=None, static=True)
-    support: Support | None = eqx.field(default=None, static=True, kw_only=True)  # of real x  # type: ignore[misc]
+    support: Support | None = eqx.field(default=None, static=True, kw_only=True)  # type: ignore[misc]
     columns: tuple[str, ...] | None = eqx.field(default=None, static=True, kw_only=True)  # type: ignore[misc]
 
     def log_prior(self, z):
