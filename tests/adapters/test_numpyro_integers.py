@@ -126,7 +126,14 @@ def data(native, n):
         return np.asarray(jax.vmap(native.sample)(jax.random.split(jax.random.key(1), n))[1])
 
 
-@pytest.mark.parametrize(("name", "layout"), FORMS, ids=lambda one: getattr(one, "__name__", one))
+QUICK = ("Bernoulli, probs", "Binomial", "Categorical", "OrderedLogistic", "mixture")
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [pytest.param(*form, marks=() if form[0] in QUICK else pytest.mark.slow) for form in FORMS],
+    ids=lambda one: getattr(one, "__name__", one),
+)
 def test_densities_and_draws(name, layout):
     made, native = from_numpyro(layout(LAWS[name])), Integrated(name, SIZES[name])
     assert made.n_values == SIZES[name]

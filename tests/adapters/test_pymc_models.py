@@ -89,6 +89,68 @@ def observed_twice():
     return model
 
 
+def test_columns_have_the_names_of_the_coordinates():
+    with pm.Model(coords={"item": ["a", "b"], "person": [0]}) as model:
+        z = pm.Normal("z", dims="person")
+        pm.Normal("x", z[:, None], observed=np.zeros((1, 2)), dims=("person", "item"))
+    assert from_pymc(model).columns == ("a", "b")
+    assert from_pymc(ppca(X[0]), params=PARAMS).columns is None
+
+
+def of_x(law):
+    def build():
+        with pm.Model() as model:
+            law(pm.Normal("z"))
+        return model
+
+    return build
+
+
+def bound_by_a_variable():
+    with pm.Model() as model:
+        top = pm.HalfNormal("top")
+        pm.Uniform("x", 0.0, top, observed=np.full(2, 0.1))
+    return model
+
+
+def test_bounds_from_global_variables():
+    assert from_pymc(bound_by_a_variable(), params={"top": 2.0}).support == lksd.supports.Support((0.0,), (2.0,))
+
+
+TWO = np.full(2, 0.1)
+SUPPORTS = {
+    "bounds by a latent": (lambda: from_pymc(bound_by_a_variable()), "support of 'x' that does not depend on latents; .* 'top'"),
+    "bounds that differ between draws": (
+        lambda: from_pymc(bound_by_a_variable(), params={"top": np.array([1.0, 2.0])}),
+        "same support of 'x' for all draws of the parameters; one of its ends is between 1 and 2",
+    ),
+    "mixture of different supports": (
+        lambda: from_pymc(of_x(lambda z: pm.Mixture("x", [0.5, 0.5], [pm.Gamma.dist(2, 1), pm.Normal.dist(z)], observed=TWO))()),
+        "'x' has a mixture of components that lie in different places",
+    ),
+    "mixture of different bounds": (
+        lambda: from_pymc(of_x(lambda z: pm.Mixture("x", [0.5, 0.5], pm.Uniform.dist(0, [1, 2]), observed=TWO))()),
+        "same support of 'x' for all components of the mixture; one of its ends is between 1 and 2",
+    ),
+    "zero sum": (
+        lambda: from_pymc(of_x(lambda z: pm.ZeroSumNormal("x", shape=2, observed=np.array([1.0, -1.0])))()),
+        "'x' has a constraint of the kind ZeroSumTransform",
+    ),
+    "hurdle": (lambda: from_pymc(of_x(lambda z: pm.HurdleGamma("x", 0.5, 2.0, 1.0, observed=TWO))()), "single numbers with a"),
+    "not in JAX": (
+        lambda: from_pymc(of_x(lambda z: pm.Rice("x", 1.0, 1.0, observed=TWO))()),
+        "distributions that PyMC has in JAX; it lacks one .*rice",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUPPORTS)
+def test_supports_that_are_refused(name):
+    call, message = SUPPORTS[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 BAD = {
     "missing variable": (lambda: from_pymc(ppca(X[0]), "y"), ValueError, "no 'y'. Its variables: weight, noise, z, x"),
     "observed twice": (lambda: from_pymc(observed_twice()), ValueError, "'y' is observed too"),

@@ -1,6 +1,9 @@
 """scikit-learn's models against their own densities."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
@@ -67,7 +70,27 @@ def test_topics():
     np.testing.assert_allclose(np.sort(as_counts.score[0], 1), np.sort(as_words.score[0], 1), rtol=1e-9)
 
 
+NAMED = [PCA(2), FactorAnalysis(2), GaussianMixture(2, random_state=0), BayesianGaussianMixture(**BAYESIAN)]
+
+
+@pytest.mark.parametrize("estimator", NAMED, ids=lambda one: type(one).__name__)
+def test_columns_have_the_names_of_the_data_frame(estimator):
+    frame = pd.DataFrame(TRAIN, columns=list("abcde"))
+    model = from_sklearn(estimator.fit(frame))
+    assert model.columns == lksd.models.smoothing.smoothed(model, 0.1).columns == replace(model).columns == tuple("abcde")
+    field = "means" if hasattr(model, "means") else "mean"
+    predictive = lksd.models.PosteriorPredictive(model, {field: np.stack([getattr(model, field)] * 2)})
+    assert predictive.models.columns == tuple("abcde")
+    np.testing.assert_allclose(lksd.estimate_scores(predictive, X).score, lksd.estimate_scores(model, X).score, rtol=1e-9)
+    assert from_sklearn(estimator.fit(TRAIN)).columns is None
+
+
 BAD = {
+    "names of columns": (
+        lambda: lksd.models.PPCA(np.ones((3, 1)), 1.0, columns=["a", "b"]),
+        ValueError,
+        "columns: expected 3 different names, one for each column of x; got .'a', 'b'.",
+    ),
     "not fitted": (lambda: from_sklearn(PCA(2)), ValueError, "expected a fitted PCA; it is not fitted yet. Call fit"),
     "mixture not fitted": (lambda: from_sklearn(GaussianMixture(2)), ValueError, "expected a fitted GaussianMixture"),
     "another estimator": (lambda: from_sklearn(StandardScaler()), TypeError, "expected a fitted PCA, .*; got a StandardScaler"),

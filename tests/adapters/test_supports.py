@@ -128,7 +128,18 @@ PYMC = {
 EVERY = {f"{package} {name}": case for package, cases in (("NumPyro", NUMPYRO), ("PyMC", PYMC)) for name, case in cases.items()}
 
 
-@pytest.mark.parametrize("name", EVERY)
+QUICK = {
+    "NumPyro": ("Uniform of each column", "Pareto", "TruncatedNormal", "transforms of a bounded law", "two Dirichlets"),
+    "PyMC": ("StudentT", "Weibull", "Uniform of each column", "LogitNormal", "Truncated", "Dirichlet"),
+}
+
+
+def marked(name):
+    package, _, law = name.partition(" ")
+    return pytest.param(name, marks=() if law in QUICK[package] else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", map(marked, EVERY))
 def test_supports(name):
     build, expected = EVERY[name]
     assert build().support == expected

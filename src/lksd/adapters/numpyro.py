@@ -153,6 +153,11 @@ def roles(trace: dict, name: str, observed: str, params: dict, plate: str | None
     local = {key: site for key, site in inside.items() if key not in fixed}
     for key in (*local, observed):
         check_whole(samples[key], trace.get(over))
+        if over in plates_of(samples[key]) and "_scan_current_index" in samples[key]["infer"]:
+            raise ValueError(
+                f"model: expected the plate of observations, {over!r}, outside of a scan; site {key!r} has it inside, where single "
+                "observations cannot be taken from it. Write the function for one observation, without that plate."
+            )
     discrete = {key: site for key, site in local.items() if is_discrete(site["fn"])}
     real = {key: site for key, site in local.items() if key not in discrete}
     count = 1 if over is None else next(one.size for one in samples[observed]["cond_indep_stack"] if one.name == over)
