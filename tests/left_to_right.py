@@ -27,48 +27,44 @@ class Held(NamedTuple):
 
 
 def log_likelihoods(model: LDA, documents: Sequence[Sequence[int]], particles: int, seed: int) -> np.ndarray:
-    """log p of each document; documents of about the same length go together."""
+    """log p of each document; those of about the same length go together."""
     found = np.zeros(len(documents))
-    order = np.argsort([len(document) for document in documents], kind="stable")
+    order = np.argsort([-len(document) for document in documents], kind="stable")
     together = max(1, AT_ONCE // (particles * len(model.concentration)))
     for start in range(0, len(order), together):
         rows = order[start : start + together]
-        words = np.full((len(rows), max(len(documents[row]) for row in rows)), -1)
-        for place, row in enumerate(rows):
-            words[place, : len(documents[row])] = documents[row]
-        found[rows] = left_to_right(model, words, particles, np.random.default_rng([seed, start]))
+        rng = np.random.default_rng([seed, start])
+        found[rows] = left_to_right(model, [documents[row] for row in rows], particles, rng)
     return found
 
 
-def left_to_right(model: LDA, words: np.ndarray, particles: int, rng: np.random.Generator) -> np.ndarray:
-    """log of an unbiased estimate of p for each row of word ids, -1 after its end.
+def left_to_right(model: LDA, documents: Sequence[Sequence[int]], particles: int, rng: np.random.Generator) -> np.ndarray:
+    """log of an unbiased estimate of p for each document, the longest first.
 
     A particle holds the topics of the words so far. The next word's probability, averaged over the particles, is a factor of the
     estimate; particles are drawn again in proportion to it, the word gets its topic, and one sweep of collapsed Gibbs over all
     words before follows. That sweep leaves the posterior of these words as it is, so that the product of the factors is unbiased.
     """
-    prior, topics = np.asarray(model.concentration), np.asarray(model.topics)
-    n, length = words.shape
-    z = np.zeros((n, particles, length), np.int32)
-    counts = np.tile(prior, (n, particles, 1))  # with the prior's
-    every, each = np.arange(n)[:, None], np.arange(particles)
-    total = np.zeros(n)
-    for position in range(length):
-        there = words[:, position] >= 0
-        emission = np.where(there, topics[:, words[:, position]], 1.0).T[:, None]
-        chance = (counts @ np.swapaxes(emission, 1, 2))[..., 0] / (prior.sum() + position)
-        total += np.where(there, np.log(chance.mean(1)), 0.0)
-        chosen = np.where(there[:, None], resample(chance, rng), each)
+    prior, topics = np.asarray(model.concentration), np.ascontiguousarray(np.asarray(model.topics).T)
+    lengths = np.array([len(document) for document in documents])
+    z = np.zeros((len(documents), particles, lengths.max()), np.int32)
+    counts = np.tile(prior, (len(documents), particles, 1))  # with the prior's
+    total, each = np.zeros(len(documents)), np.arange(particles)
+    for position in range(lengths.max()):
+        n = int(np.sum(lengths > position))  # the first so many have a word here
+        words = np.array([document[: position + 1] for document in documents[:n]])
+        every, z, counts = np.arange(n)[:, None], z[:n], counts[:n]
+        chance = (counts @ topics[words[:, position], :, None])[..., 0] / (prior.sum() + position)
+        total[:n] += np.log(chance.mean(1))
+        chosen = resample(chance, rng)
         z, counts = z[every, chosen], counts[every, chosen]
         for visited in (position, *range(position)):
-            at = (words[:, visited] >= 0) & there
             if visited < position:
-                counts[every, each, z[:, :, visited]] -= at[:, None]
-            weights = np.cumsum(counts * topics[:, words[:, visited]].T[:, None], 2)
+                counts[every, each, z[:, :, visited]] -= 1
+            weights = np.cumsum(counts * topics[words[:, visited], None], 2)
             level = rng.random((n, particles, 1)) * weights[..., -1:]
-            drawn = np.sum(weights[..., :-1] <= level, 2, dtype=np.int32)
-            z[:, :, visited] = np.where(at[:, None], drawn, z[:, :, visited])
-            counts[every, each, z[:, :, visited]] += at[:, None]
+            z[:, :, visited] = np.sum(weights[..., :-1] <= level, 2, dtype=np.int32)
+            counts[every, each, z[:, :, visited]] += 1
     return total
 
 
