@@ -13,13 +13,17 @@ LEAST_DRAWS = 8
 
 
 def worst_rhat_and_ess(traces: Float[np.ndarray, "n C M 2"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short to say."""
+    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short to say.
+
+    Chains that never moved have no R-hat (NaN) and an ESS of 0.
+    """
     if traces.shape[2] < LEAST_DRAWS:
         unknown = np.full(len(traces), np.nan)
         return unknown, unknown
     finite = np.where(np.isfinite(traces), traces, 0.0)  # what is not finite is refused with a better message than R-hat
     rhat, ess = rhat_and_ess(np.moveaxis(finite, 0, 2))
-    return rhat.max(-1), ess.min(-1)
+    still = ess == 0  # a quantity that no draw changes says nothing, unless the other does not move either
+    return np.fmax.reduce(rhat, -1), np.where(still.all(-1), 0.0, np.where(still, np.inf, ess).min(-1))
 
 
 def rhat_and_ess(traces: Float[np.ndarray, "C M *rest"]) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
