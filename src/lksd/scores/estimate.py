@@ -31,7 +31,7 @@ from .conditional import Point, model_at
 from .control import Averages
 from .convergence import JUDGED, judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
-from .lengths import Group, joined, length_groups
+from .lengths import LEAST_STEPS, Group, joined, length_groups
 from .operators import check_alphabets, is_discrete, operators_for
 from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .rerun import First, run_again, said_of_reruns
@@ -182,7 +182,8 @@ def estimate_scores(
         plan, notes = make_plan(warmup, draws, chains, controlled, real_size(z))
         plan = plan._replace(averaged=discrete and control_variates == "auto")
         keys, setup = observation_keys(seed, ids), Setup(batch_size, place, kept)
-        groups = length_groups(data, plan.chains * (plan.warmup + plan.batches * plan.batch_draws))
+        steps = plan.chains * (plan.warmup + plan.batches * plan.batch_draws)
+        groups = length_groups(data, max(steps, LEAST_STEPS))
         batches, own_ids = [group.of(points, keys) for group in groups], [ids[group.rows] for group in groups]
         if unbiased:
             pairs = pair_plan(plan, None if meeting_limit is None else check_length("meeting_limit", meeting_limit, 1))

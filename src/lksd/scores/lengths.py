@@ -12,7 +12,7 @@ from .conditional import Point
 
 WORTH = 2e7  # steps of a chain at one word that take as long as to compile one more program
 CLASSES = 2  # of lengths, between a length and its double
-EXACT_STEPS = 10  # what exact scores cost for each word, in such steps
+EXACT_STEPS, LEAST_STEPS = 10, 200  # for each word: what exact scores cost, and what is kept of a chain costs in memory
 AT_ONCE = 32  # observations whose batch means are filled up with zeros at a time
 
 
