@@ -47,10 +47,11 @@ def ustat_variance(h: np.ndarray) -> float:
 
 
 def vstat_variance(h: np.ndarray) -> float:
-    """4 zeta_1 as a V-statistic: all triples and quadruples, equal indices included."""
+    """The term of zeta_1 in n times eq. (A.2), zeta_1 as a V-statistic: all triples and quadruples, equal indices included."""
     n = len(h)
     chained = np.einsum("ij,ik->", h, h) / n**3
-    return 4 * (chained - (h.sum() / n**2) ** 2)
+    zeta_1 = chained - (h.sum() / n**2) ** 2
+    return n * 4 * (n - 2) / (n * (n - 1)) * zeta_1
 
 
 # ---------------------------------------------------------------- Gaussian data: exact ties and discrepancies

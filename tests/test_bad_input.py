@@ -168,9 +168,17 @@ CASES = {
         ValueError,
         "mask: observation 6 has no position",
     ),
-    "an empty document": (lambda: discrete(x=[[1, 2]] * 19 + [[]]), ValueError, "document 19 is empty"),
-    "a negative token": (lambda: discrete(x=[[1, 2]] * 19 + [[-1]]), ValueError, "document 19 has the negative token id -1"),
-    "words instead of ids": (lambda: discrete(x=[["a", "b"]] * 19 + [["c"]]), TypeError, "document 0 is not"),
+    "an empty document": (
+        lambda: discrete(x=[[1, 2]] * 19 + [[]]),
+        ValueError,
+        r"document 19 \(counting from 0\) is empty. Remove it, and its scores",
+    ),
+    "a negative token": (
+        lambda: discrete(x=[[1, 2]] * 19 + [[-1]]),
+        ValueError,
+        r"document 19 \(counting from 0\) has the negative token id -1",
+    ),
+    "words instead of ids": (lambda: discrete(x=[["a", "b"]] * 19 + [["c"]]), TypeError, r"document 0 \(counting from 0\) is not"),
     "counts with positions": (lambda: discrete(x=sparse.csr_array(T)), ValueError, 'Use witness="shared"'),
     "fractional counts": (
         lambda: discrete(x=sparse.csr_array(T + 0.5), operator=stein.Difference(4, witness="shared")),
@@ -221,7 +229,7 @@ CASES = {
     "scores that do not follow the documents": (
         lambda: discrete(x=[[1, 2], [1]] * 10, p=[[0.1], [0.1, 0.2]] * 10),
         ValueError,
-        r"score_p: expected shape \(2,\) for document 0; got \(1,\)",
+        r"score_p: expected shape \(2,\) for document 0 \(counting from 0\); got \(1,\)",
     ),
     "counts with a kernel of positions": (
         lambda: discrete(x=sparse.csr_array(T + 1), kernel=k.Hamming(), operator=stein.Difference(4, witness="shared")),

@@ -85,7 +85,8 @@ print(result)
 
 # %% [markdown]
 # Two hypotheses were tested, one for each operator, and the p-values are corrected for that. They see different faults:
-# `Difference` looks at ratios of probabilities, `Barker` at bounded weights.
+# `Difference` looks at ratios of probabilities, `Barker` at bounded weights. Here they disagree: each model has a fault that the
+# other has not, and which matters more is not for a test to say. `result.tests` has the answer of each.
 #
 # ## Which documents and words decide
 #

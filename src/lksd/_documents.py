@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy.sparse import csr_array
 
-from ._validation import check_integers, check_range, to_numpy
+from ._validation import check_count, check_integers, check_range, to_numpy
 from .graphs import edges
 
 PADDING = -1
+NAMED = 20  # documents that a note names
+DROP = "drop_empty=True (--drop-empty)"
+
+
+def numbered(index: int, kind: str = "document") -> str:
+    """A document in a message, all of which count in the same way."""
+    return f"{kind} {index} (counting from 0)"
 
 
 def is_sparse(x) -> bool:
@@ -21,21 +30,22 @@ def is_ragged(x) -> bool:
     return listed and len({np.size(row) for row in x}) > 1
 
 
-def pad(documents) -> np.ndarray:
-    """Token-id lists of different length as an (n, D) int32 array padded with -1."""
+def pad(documents, scored: bool = True) -> np.ndarray:
+    """Token-id lists of different length as an (n, D) int32 array padded with -1; see ``as_tokens`` for ``scored``."""
     rows = [np.asarray(document) for document in documents]
     for index, row in enumerate(rows):
         if row.ndim != 1 or (row.size and not np.issubdtype(row.dtype, np.integer)):
             raise TypeError(
-                f"x: expected each document as a list of integer token ids; document {index} is not. "
+                f"x: expected each document as a list of integer token ids; {numbered(index)} is not. "
                 "Map words to ids with the model's vocabulary first."
             )
         if row.size == 0:
-            raise ValueError(f"x: document {index} is empty. Remove it, and its scores with it.")
+            way = "Remove it, and its scores with it" if scored else f"Say {DROP} to leave such documents out"
+            raise ValueError(f"x: {numbered(index)} is empty. {way}.")
         if row.min() < 0:
-            raise ValueError(f"x: document {index} has the negative token id {row.min()}. Ids start at 0.")
+            raise ValueError(f"x: {numbered(index)} has the negative token id {row.min()}. Ids start at 0.")
         if row.max() > np.iinfo(np.int32).max:
-            raise ValueError(f"x: document {index} has the token id {row.max()}; ids must lie below 2^31. Recode the vocabulary.")
+            raise ValueError(f"x: {numbered(index)} has the token id {row.max()}; ids must lie below 2^31. Recode the vocabulary.")
     tokens = np.full((len(rows), max(row.size for row in rows)), PADDING, dtype=np.int32)
     for index, row in enumerate(rows):
         tokens[index, : row.size] = row
@@ -51,14 +61,14 @@ def pad_scores(name: str, scores, lengths: np.ndarray, shape: tuple[int, ...]) -
         rows = np.asarray(score, dtype=np.float64)
         if rows.shape != (length, *shape[2:]):
             raise ValueError(
-                f"{name}: expected shape {(int(length), *shape[2:])} for document {index}; got {rows.shape}. "
+                f"{name}: expected shape {(int(length), *shape[2:])} for {numbered(index)}; got {rows.shape}. "
                 "Give one score for each token."
             )
         padded[index, :length] = rows
     return padded
 
 
-def from_counts(counts) -> np.ndarray:
+def from_counts(counts, scored: bool = True) -> np.ndarray:
     """Sparse word counts (n, L) as padded tokens in ascending order of the word id."""
     matrix = counts.tocsr().copy()
     matrix.sum_duplicates()
@@ -66,9 +76,71 @@ def from_counts(counts) -> np.ndarray:
     for index, (a, b) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
         numbers = np.asarray(matrix.data[a:b])
         if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers != np.rint(numbers)).any():
-            raise ValueError(f"x: expected non-negative integer counts; document {index} has others. Do not rescale the counts.")
+            raise ValueError(f"x: expected non-negative integer counts; {numbered(index)} has others. Do not rescale the counts.")
         documents.append(np.repeat(matrix.indices[a:b], numbers.astype(np.int64)))
-    return pad(documents)
+    return pad(documents, scored)
+
+
+class Filled(NamedTuple):
+    """Documents that have words; where some of those given have none, the rows of the others, and a note."""
+
+    x: Any
+    rows: np.ndarray | None = None
+    given: int = 0
+    notes: tuple[str, ...] = ()
+
+    def index_of(self, index: Any) -> Any:
+        """The ids of these documents, from those of all that were given; default: the rows that they had there."""
+        if self.rows is None or index is None:
+            return self.rows if index is None else index
+        if np.shape(index) != (self.given,):
+            raise ValueError(f"index: expected one for each of the {self.given} documents given; got {index!r}. Number them all.")
+        return np.asarray(index)[self.rows]
+
+
+def drop_empty_documents(x, n_values: int, counts: bool | None = None) -> Filled:
+    """The documents without those that have no words; what is wrong with others is said with their rows among all."""
+    if is_sparse(x):
+        x = x.tocsr()
+        empty = np.asarray(abs(x).sum(1)).ravel() == 0
+        rest = x[~empty]
+    elif is_ragged(x):
+        empty = np.array([np.size(row) == 0 for row in x])
+        rest = [row for row, nothing in zip(x, empty, strict=True) if not nothing]
+    elif counts:
+        x = to_numpy("x", x)
+        empty = (x == 0).all(1)
+        rest = x[~empty]
+    else:
+        return Filled(x)
+    if not empty.any():
+        return Filled(x)
+    check_count("x without empty documents", int((~empty).sum()), 1)
+    check_documents(x, empty, n_values, counts)
+    without = np.flatnonzero(empty)
+    more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+    note = (
+        f"{len(without)} of {len(empty)} documents have no words, or none that the models know, and are left out: "
+        f"{', '.join(map(str, without[:NAMED]))}{more} (counting from 0)."
+    )
+    return Filled(rest, np.flatnonzero(~empty), len(empty), (note,))
+
+
+def check_documents(x, empty: np.ndarray, n_values: int, counts: bool | None) -> None:
+    """As ``read_documents`` does, with a word in those that have none."""
+    if is_ragged(x):
+        read_documents([[0] if nothing else row for row, nothing in zip(x, empty, strict=True)], n_values, counts)
+    else:
+        where = np.flatnonzero(empty)
+        words = csr_array((np.ones(len(where), int), (where, np.zeros(len(where), int))), x.shape)
+        read_documents(csr_array(x) + words, n_values, counts)
+
+
+def word_counts(tokens: np.ndarray, words: int) -> csr_array:
+    """How often each document, padded with -1, has each word: (n, words)."""
+    rows, places = np.nonzero(tokens >= 0)
+    index = (rows.astype(np.int32), tokens[rows, places].astype(np.int32))
+    return csr_array((np.ones(len(rows)), index), shape=(len(tokens), words))
 
 
 def read_documents(x, n_values: int, counts: bool | None = None, any_length: bool = True) -> np.ndarray:
@@ -89,7 +161,7 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
             raise ValueError(
                 f"x: expected counts of {n_values} words, one column each; got {x.shape[1]} columns. Check the vocabulary."
             )
-    tokens = as_tokens(x)
+    tokens = as_tokens(x, scored=False)
     if counts is None and not is_sparse(x) and not is_ragged(x) and looks_like_counts(tokens, n_values):
         raise ValueError(
             f"x: an array with one column for each of the {n_values} values could hold token ids or word counts, and looks like "
@@ -111,11 +183,12 @@ def looks_like_counts(tokens: np.ndarray, n_values: int) -> bool:
     return bool((tokens == 0).mean() > 0.5 or (totals == totals[0]).all() or (tokens >= n_values).any())
 
 
-def as_tokens(x, mask=None) -> np.ndarray:
+def as_tokens(x, mask=None, scored: bool = True) -> np.ndarray:
     """Observations of a discrete model as (n, D) int32 tokens, -1 where there is none.
 
-    ``x`` is an (n, D) array, a list of token-id lists, or a SciPy sparse matrix of counts; ``mask``
-    marks the positions that exist in an array. A stack of adjacency matrices (n, N, N) is read as the edges of graphs.
+    ``x`` is an (n, D) array, a list of token-id lists, or a SciPy sparse matrix of counts; ``mask`` marks the positions that exist
+    in an array. A stack of adjacency matrices (n, N, N) is read as the edges of graphs. ``scored`` says whether scores are given
+    with them, as to ``compare_scores``: there empty documents cannot be dropped, and elsewhere there is no mask.
     """
     if getattr(x, "ndim", 2) == 3:
         if mask is not None:
@@ -124,7 +197,7 @@ def as_tokens(x, mask=None) -> np.ndarray:
     if is_sparse(x) or is_ragged(x):
         if mask is not None:
             raise ValueError("mask: only an (n, D) array takes a mask; got one with documents that carry their lengths. Drop it.")
-        return from_counts(x) if is_sparse(x) else pad(x)
+        return from_counts(x, scored) if is_sparse(x) else pad(x, scored)
     if mask is not None and np.shape(mask) == np.shape(x) and np.asarray(mask).dtype == bool:
         x = np.where(mask, to_numpy("x", x), 0)  # what stands at a position that does not exist is not read
     tokens = check_integers("x", x)
@@ -132,9 +205,9 @@ def as_tokens(x, mask=None) -> np.ndarray:
         negative = np.argwhere(tokens < 0)
         if len(negative):
             where = tuple(int(i) for i in negative[0])
+            remedy = "mark missing positions with mask" if scored else "give observations of different length as token-id lists"
             raise ValueError(
-                f"x: expected values of at least 0; got {tokens[where]} at index {where}. "
-                "Recode the values, or mark missing positions with mask."
+                f"x: expected values of at least 0; got {tokens[where]} at index {where}. Recode the values, or {remedy}."
             )
         return tokens
     mask = np.asarray(mask)

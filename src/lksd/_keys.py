@@ -18,8 +18,14 @@ def noise_keys(seed: int, index):
 
 def rerun_keys(seed: int, index, attempt: int):
     """One key for each id, for the chains of an observation that are run again."""
-    base = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 3), attempt)
+    base = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 4), attempt)
     return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
+
+
+def simulation_keys(seed: int, part: int, count: int):
+    """Keys of observations that are simulated to check a model."""
+    base = jax.random.fold_in(jax.random.key(seed), 3)
+    return jax.random.split(jax.random.fold_in(base, part), count)
 
 
 def observation_keys(seed: int, index):

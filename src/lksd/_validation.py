@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -64,6 +64,38 @@ def to_numpy(name: str, value) -> np.ndarray:
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         raise TypeError(f"{name}: expected real numbers; got values of type {array.dtype}. Keep the numeric columns only.")
     return array
+
+
+def column_names(value) -> tuple[str, ...] | None:
+    """The names of a data frame's columns; None for anything else."""
+    names = getattr(value, "columns", None)
+    return None if names is None or not hasattr(value, "to_numpy") else tuple(str(name) for name in names)
+
+
+def column_order(name: str, given: tuple[str, ...] | None, wanted: Sequence[str] | None, whose: str) -> list[int] | None:
+    """Where the wanted columns stand among the given ones; None where one side has no names, or both have one order."""
+    if given is None or wanted is None or given == (wanted := tuple(str(one) for one in wanted)):
+        return None
+    for names in (given, wanted):
+        if twice := sorted({one for one in names if names.count(one) > 1}):
+            raise ValueError(f"{name}: expected columns with different names; {twice[0]!r} occurs twice. Rename one.")
+    missing, unknown = ([one for one in a if one not in set(b)] for a, b in ((wanted, given), (given, wanted)))
+    if missing or unknown:
+        said = [f"{word} {', '.join(map(repr, names[:5]))}" for word, names in (("lacks", missing), ("has also", unknown)) if names]
+        raise ValueError(f"{name}: expected {whose} by their names; it {' and '.join(said)}. Select and name the same columns.")
+    return [given.index(one) for one in wanted]
+
+
+def in_columns_of(x, value, name: str):
+    """``value`` with its columns in the order of those of ``x``, where both have names."""
+    order = column_order(name, column_names(value), column_names(x), "the columns of x")
+    return value if order is None else to_numpy(name, value)[:, order]
+
+
+def joined(names) -> str:
+    """Two names with "and" between them; of several the first and the last with dots."""
+    names = list(names)
+    return " and ".join(names) if len(names) <= 2 else f"{names[0]}, ..., {names[-1]}"
 
 
 def numbers_of(name: str, array: np.ndarray) -> np.ndarray:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ._documents import DROP, numbered
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -39,15 +41,17 @@ def is_words(x: Any) -> bool:
     return hasattr(first, "__getitem__") and len(first) > 0 and isinstance(first[0], str)
 
 
-def as_ids(documents: Sequence[Sequence[str]], vocabulary: Vocabulary) -> tuple[list[list[int]], tuple[str, ...]]:
-    """Word ids, and a note where words are not in the vocabulary and so left out."""
+def as_ids(
+    documents: Sequence[Sequence[str]], vocabulary: Vocabulary, drop_empty: bool = False
+) -> tuple[list[list[int]], tuple[str, ...]]:
+    """Word ids, and a note where words are not in the vocabulary and so left out; a document without any is an error, or empty."""
     ids = {word: number for number, word in enumerate(vocabulary.words)}
     found = [[ids[word] for word in document if word in ids] for document in documents]
     for number, (document, left) in enumerate(zip(documents, found, strict=True)):
-        if not left:
+        if not left and not drop_empty:
             raise ValueError(
-                f"x: document {number}: none of its {len(document)} words is in the models' vocabulary of {len(ids)} words. "
-                "Remove it, or prepare the documents as for the models' training."
+                f"x: {numbered(number)}: none of its {len(document)} words is in the models' vocabulary of {len(ids)} words. "
+                f"Say {DROP} to leave such documents out, or prepare them as for the models' training."
             )
     total, kept = sum(map(len, documents)), sum(map(len, found))
     if kept == total:

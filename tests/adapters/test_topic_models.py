@@ -116,6 +116,7 @@ def test_two_corpora_and_two_packages():
     assert any("P: 2 of 14 words are unknown" in note for note in result.notes)
 
 
+WEIGHTED = tomotopy_model(TEXTS, tw=tomotopy.TermWeight.IDF)
 UNTRAINED = tomotopy.LDAModel(k=2)
 UNTRAINED.add_doc(["a", "b"])
 BAD = {
@@ -146,8 +147,9 @@ BAD = {
     "unknown words alone": (
         lambda: lksd.estimate_scores(P, [["a"], ["zebra", "yak"]] * 2),
         ValueError,
-        "document 1: none of its 2 words",
+        r"document 1 \(counting from 0\): none of its 2 words",
     ),
+    "weighted words": (lambda: from_tomotopy(WEIGHTED), ValueError, r"weights them \(tw=IDF\), so that it is no distribution"),
     "untrained": (lambda: from_tomotopy(UNTRAINED), ValueError, "it has not been trained"),
     "another model of tomotopy": (lambda: from_tomotopy(tomotopy.HDPModel()), TypeError, "got HDPModel"),
     "another model of gensim": (

@@ -311,3 +311,40 @@ def test_hostile_names_are_text_on_a_terminal(folder):
     shown, code = on_terminal([*LKSD, "compare", f"{hostile}.npy", *PAIR], cwd=folder)
     assert code == 2
     assert "\x1b]0;" not in shown
+
+
+def raised_by(function, *arguments) -> Exception:
+    try:
+        function(*arguments)
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_faults_are_told_from_bad_input():
+    """What our code refuses by a raise, a missing file, and the user's own errors are the user's; the rest is not."""
+    from lksd._text import number
+    from lksd._validation import check_seed
+    from lksd.cli.main import concerns_input
+
+    def users_model():
+        raise ValueError("my own check")
+
+    assert concerns_input(raised_by(check_seed, -1))
+    assert concerns_input(raised_by(open, "no such file"))
+    assert concerns_input(raised_by(users_model))
+    assert not concerns_input(raised_by(number, "text"))  # formatting fails inside of this package
+    assert not concerns_input(raised_by(np.load, 3))
+
+
+def test_a_field_called_shape_is_a_field_like_any_other(lksd_command, tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import numpy as np, lksd\n"
+        "class Own(lksd.models.PPCA):\n"
+        "    shape: float = 1.0\n"
+        "p, q = (Own(np.ones((3, 1)), scale, shape=scale) for scale in (1.0, 2.0))\n"
+    )
+    code, out, err = lksd_command("compare", "x.npy", "--p", f"{path}:p", "--q", f"{path}:q")
+    assert (code, err) == (0, "")
+    assert out.startswith("P: ")

@@ -7,7 +7,6 @@ import numpy as np
 import oracles
 import pandas
 import pytest
-from scipy import stats
 
 import lksd
 from lksd.kernels import IMQ, Gaussian
@@ -194,20 +193,6 @@ def test_topic_models_with_both_operators():
     found = lksd.rank(documents, models)
     assert len(found.tests) == 2
     assert {one.operator.split("(")[0] for one in found.tests} == {"Difference", "Barker"}
-
-
-def test_the_mmd_beside_the_ksd(factors):
-    x, models = factors
-    p, q = models["noise 2.0"], models["noise 1.0"]
-    alone, both = lksd.compare(x, p, q), lksd.compare(x, p, q, also_mmd=True)
-    assert both.statistic == alone.statistic
-    assert both.pvalue >= alone.pvalue
-    assert both.mmd.pvalue >= stats.norm.sf(both.mmd.statistic)
-    assert "MMD" in both.rejected[-1]
-    assert "By the MMD: Q fits better than P" in both.sentence
-    again = lksd.compare(x, q, p, also_mmd=True, alternative="two-sided")
-    assert again.mmd.reject
-    assert again.mmd.sentence.startswith("P fits better than Q")
 
 
 MODEL = lksd.models.PPCA(np.ones((2, 1)), 1.0)

@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import lksd
+from lksd.inference.verdicts import short_labels
 from lksd.kernels import IMQ, Gaussian
 
 
@@ -56,12 +59,87 @@ def test_sentences():
     assert "indistinguishable" in comparison(shift=0.0).sentence
     x = np.random.default_rng(0).normal(size=(60, 2))
     reverse = lksd.compare_scores(x, -x, -(x - 1.0), IMQ(2.0))
-    assert reverse.sentence.startswith("No evidence that Q fits better than P")
+    assert reverse.sentence.startswith("P fits better than Q (p = 0.00")
+    assert (reverse.reject, reverse.favours) == (False, "P")
+    assert f"(reverse: p = {reverse.pvalue_reverse:.4f})" in str(reverse)
     both = lksd.compare_scores(x, -x, -(x - 1.0), IMQ(2.0), alternative="two-sided")
     assert both.sentence.startswith("P fits better than Q")
     undecided = lksd.compare_scores(x, -(x - 0.25), -x, IMQ(2.0), alpha=0.001)
-    assert undecided.sentence.startswith("Undecided")
+    assert undecided.sentence.startswith("Undecided (p = 0.32 for Q, 0.68 for P): a new sample of ")
     assert f"{undecided.required_n(0.8):,.0f}" in undecided.sentence
+    behind = lksd.compare_scores(x, -x, -(x - 0.25), IMQ(2.0), alpha=0.001)
+    assert behind.required_n(0.8) == math.inf  # for Q, which is the worse
+    assert f"a new sample of {undecided.required_n(0.8):,.0f} would settle it" in behind.sentence
+    margin = lksd.compare_scores(x, -x, -(x - 0.25), IMQ(2.0), margin=0.01)
+    assert margin.sentence.startswith("Undecided whether one fits better by more than 0.01 (p = 0.")
+    assert 0.5 < margin.pvalue < 1
+
+
+DIFFERENCE, BARKER = "Difference(9 values, shared witness)", "Barker(9 values, shared witness)"
+
+
+def family_of(*found, alpha=0.05, alternative="greater", **options):
+    """A result of several hypotheses with these operators, statistics, p-values and reverse p-values."""
+    one = comparison(shift=0.3, alternative=alternative, alpha=alpha)
+    tests = tuple(
+        replace(one, operator=operator, statistic=t, estimate=t * one.standard_error, pvalue=p, pvalue_reverse=r)
+        for operator, t, p, r in found
+    )
+    p, r = (min(getattr(test, name) for test in tests) for name in ("pvalue", "pvalue_reverse"))
+    return replace(tests[0], tests=tests, pvalue=p, pvalue_reverse=r, **options)
+
+
+def test_tests_that_disagree():
+    disputed = family_of((DIFFERENCE, 3.1, 0.003, 1.0), (BARKER, -2.2, 0.98, 0.0331))
+    assert disputed.disputed
+    assert disputed.favours is None
+    said = "The tests disagree: Difference says that Q fits better (p = 0.0030), Barker that P does (p = 0.0331)."
+    assert disputed.sentence == said
+    both = family_of((DIFFERENCE, 3.1, 0.006, 0.006), (BARKER, -2.2, 0.0499, 0.0499), alternative="two-sided")
+    assert both.sentence == said.replace("0.0030", "0.0060").replace("0.0331", "0.0499")
+    agreed = family_of((DIFFERENCE, 3.1, 0.003, 1.0), (BARKER, -1.0, 0.9, 0.2))
+    assert agreed.sentence == "Q fits better than P (p = 0.0030)."
+    backwards = family_of((DIFFERENCE, 1.1, 0.2, 0.9), (BARKER, -3.0, 0.99, 0.002))
+    assert (backwards.favours, backwards.sentence) == ("P", "P fits better than Q (p = 0.0020).")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "labels"),
+    [
+        ([("Barker(9 values)", "IMQ(1)"), ("Gibbs(9 values)", "IMQ(1)")], ["Barker", "Gibbs"]),
+        ([("Langevin", "PerCoordinate(IMQ(1), IMQ(2))"), ("Langevin", "IMQ(2)")], ["PerCoordinate", "IMQ"]),
+        ([("Langevin", "IMQ(1)"), ("Langevin", "IMQ(2)")], ["IMQ(1)", "IMQ(2)"]),
+        ([("A(1)", "IMQ(1)"), ("B(1)", "IMQ(2)")], ["A with IMQ(1)", "B with IMQ(2)"]),
+        ([("A(1), blurred by 0.5", "IMQ(1)"), ("A(1)", "IMQ(1)")], ["A, blurred by 0.5", "A"]),
+    ],
+)
+def test_short_names_tell_tests_apart(pairs, labels):
+    assert short_labels(pairs) == labels
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "family", "fit"])
+def test_a_verdict_can_be_withheld(name, tmp_path):
+    result = replace(RESULTS[name](), withheld="3 chains have not converged.", reject=False)
+    assert result.sentence == "Withheld: 3 chains have not converged."
+    assert result.sentence in str(result)
+    assert result.sentence in result._repr_html_()
+    assert getattr(result, "favours", None) is None
+    assert json.loads(result.to_json(tmp_path / "result.json"))["sentence"] == result.sentence
+    assert lksd.load_result(tmp_path / "result.json").withheld == result.withheld
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_files_without_the_newer_fields_can_be_read(name, tmp_path):
+    result, path = RESULTS[name](), tmp_path / "result.json"
+    text = result.to_json()
+    for field in ("pvalue_reverse", "withheld"):
+        text = re.sub(rf'"{field}": [^,}}]+,\s*', "", text)
+    path.write_text(text)
+    loaded = lksd.load_result(path)
+    assert (loaded.pvalue, loaded.reject, loaded.withheld) == (result.pvalue, result.reject, None)
+    assert loaded.sentence == result.sentence or not result.reject
+    assert getattr(loaded, "pvalue_reverse", None) is None
+    str(loaded)
 
 
 def test_intervals_agree_with_two_sided_decisions():

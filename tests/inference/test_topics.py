@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import studies
 import topic_problems
-from scipy import stats
+from scipy import sparse, stats
+from scipy.spatial.distance import pdist
 
 import lksd
 from lksd.kernels import IMQ, BagOfWords
@@ -86,6 +87,31 @@ def test_documents_of_different_length():
     assert lksd.compare(ragged, *scores).statistic == result.statistic
     matched = lksd.compare(ragged, p, q, operator=Difference(60))
     assert np.isfinite(matched.statistic)
+
+
+def test_a_repeated_document_does_not_outweigh_all_others():
+    rng = np.random.default_rng(1)
+    topics, other = (topic_problems.words(rng, size=500, count=2) for _ in range(2))
+    truth = LDA(np.full(2, 0.1), topics)
+    p = LDA(truth.concentration, 0.4 * topics + 0.6 * other)
+    x = topic_problems.documents(truth, 80, 40, 0)
+    once, twice = (lksd.compare(one, p, truth, operator="barker") for one in (x, np.concatenate([x, x[:1]])))
+    assert once.reject
+    assert twice.reject
+    assert twice.statistic > 0.8 * once.statistic  # with scale 1 it falls from 5.8 to 0.7
+
+
+def test_the_default_kernel_has_the_median_scale_of_the_documents():
+    x, p, q = small()
+    lengths = np.random.default_rng(0).integers(3, 21, len(x))
+    ragged = [row[:length].tolist() for row, length in zip(x, lengths, strict=True)]
+    counts = np.array([np.bincount(document, minlength=60) for document in ragged])
+    scale = np.median(pdist(counts, "sqeuclidean"))
+    result = lksd.compare(ragged, p, q)
+    assert result.kernel == str(BagOfWords(IMQ(scale, source="median of all pairs"), 60))
+    assert lksd.compare(sparse.csr_array(counts), p, q, operator="barker").kernel == result.kernel
+    assert lksd.rank(ragged, {"p": p, "q": q}).kernel == result.kernel
+    assert BagOfWords.median(np.zeros((5, 3), int), 60).base.preconditioner == 1.0  # no distance at all
 
 
 def test_equal_lengths_give_the_same_digits_as_no_mask():
@@ -174,7 +200,7 @@ def test_scores_given_for_one_model_fix_the_operators_of_the_other():
 # ------------------------------------------------------------- the studies, n = 100, chains of 80 + 20 sweeps
 
 
-def rejections(problem, trials, operators=None, swapped_keys=False, n=100):
+def rejections(problem, trials, operators=None, kernel=None, swapped_keys=False, n=100):
     """How often the default rejects; the second model's chains get other keys where both models are the same."""
     count = 0
     for trial in range(trials):
@@ -185,7 +211,8 @@ def rejections(problem, trials, operators=None, swapped_keys=False, n=100):
             lksd.estimate_scores(model, x, operator=given, seed=seed, **SWEEPS)
             for model, seed in ((one.p, trial), (one.q, trial + 10**7 * swapped_keys))
         )
-        count += lksd.compare_scores(x, p.score, q.score, BagOfWords(IMQ(), one.p.n_values), operator=given, seed=trial).reject
+        chosen = kernel or BagOfWords.median(x, one.p.n_values)
+        count += lksd.compare_scores(x, p.score, q.score, chosen, operator=given, seed=trial).reject
     return count
 
 
@@ -209,19 +236,20 @@ def test_power(problem, wanted):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mirror", "asymmetric", "asymmetric, swapped", "identical", "null"])
 def test_level(name):
-    operators = None
+    operators = kernel = None
     if name == "mirror":
         one = topic_problems.mirror()
         operators = tuple(kind(one.p.n_values, witness="shared", average=True) for kind in (Difference, Barker))
         problem = lambda trial: one  # noqa: E731
     elif name.startswith("asymmetric"):
-        one, operators = topic_problems.asymmetric()
+        one, operators = topic_problems.asymmetric(topic_problems.MEDIAN)
+        kernel = BagOfWords(IMQ(topic_problems.MEDIAN), topic_problems.TINY)
         swapped = one._replace(p=one.q, q=one.p)
         problem = lambda trial: one if name == "asymmetric" else swapped  # noqa: E731
     else:
         problem = topic_problems.identical() if name == "identical" else topic_problems.prior_sparsity(0.5, 0.6)
     trials = 500
-    found = rejections(problem, trials, operators, swapped_keys=name == "identical")
+    found = rejections(problem, trials, operators, kernel, swapped_keys=name == "identical")
     print(f"{name}: level {found / trials:.3f}")
     assert studies.above(found, trials) > 0.001
 
@@ -239,7 +267,7 @@ def test_arxiv_abstracts(other, n, wanted):
     for trial in range(trials):
         chosen = np.random.default_rng(trial).choice(len(x), n, replace=False)
         scores = [tuple(part[chosen] for part in one.score) for one in (p, q)]
-        kernel = BagOfWords(IMQ(), operators[0].n_values)
+        kernel = BagOfWords.median(x[chosen], operators[0].n_values)
         found += lksd.compare_scores(x[chosen], *scores, kernel, operator=operators, seed=trial).reject
     print(f"{other} against stat.ME: power {found / trials:.3f}")
     assert stats.binomtest(found, trials, wanted, alternative="less").pvalue > 0.001

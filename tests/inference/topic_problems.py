@@ -87,6 +87,7 @@ def mirror(size: int = 40, length: int = 20, shift: float = 0.8) -> Problem:
 # ---------------------------------------------------------------- an asymmetric tie on a tiny alphabet, by exact scores
 
 TINY, SHORT = 4, 6
+MEDIAN = 8.0  # of the squared distances of bags of the data's law
 
 
 def bags() -> np.ndarray:
@@ -119,8 +120,8 @@ def discrepancy(model: LDA, operator, kernel, mass: np.ndarray) -> float:
 
 
 @cache
-def asymmetric() -> tuple[Problem, tuple]:
-    """P has other topics, Q another prior; both operators see both as equally far from the data.
+def asymmetric(scale: float = 1.0) -> tuple[Problem, tuple]:
+    """P has other topics, Q another prior; both operators, with IMQ at this squared scale, see both as equally far from the data.
 
     Two unknowns, the weights of the data's two topics in Q, for two equations.
     """
@@ -128,7 +129,7 @@ def asymmetric() -> tuple[Problem, tuple]:
     data = LDA(np.array([0.5, 0.5]), topics)
     p = LDA(data.concentration, 0.6 * topics + 0.4 * np.array([[0.25, 0.25, 0.25, 0.25], [0.4, 0.1, 0.4, 0.1]]))
     operators = lksd.discrete_operators(data, p)
-    kernel, mass = lksd.kernels.BagOfWords(lksd.kernels.IMQ(), TINY), law(data)
+    kernel, mass = lksd.kernels.BagOfWords(lksd.kernels.IMQ(scale), TINY), law(data)
     wanted = np.array([discrepancy(p, operator, kernel, mass) for operator in operators])
 
     def gap(logs):

@@ -139,3 +139,22 @@ def test_from_gensim():
         lksd.adapters.from_gensim({})
     with pytest.raises(ValueError, match=r"a word for each of the model's ids 0 \.\. 5; got 3 words, or other ids"):
         lksd.adapters.from_gensim(trained, Dictionary(texts[:1]))
+
+
+@pytest.mark.parametrize(("count", "length"), [(200, 40), (150, 120), (100, 1_300), (2_000, 5_000)])
+def test_every_model_size_has_a_cost(count, length):
+    """In numbers that overflow a double by far, by logarithms."""
+    model = LDA(np.ones(count), np.full((count, 2), 0.5))
+    assert not model.exact_is_cheap(length)
+    wanted = (count - 1) * np.log(length + 1.0) + np.log(length) + np.log(count)
+    found = model.exact_cost(length)
+    np.testing.assert_allclose(found.bit_length() * np.log(2), wanted, atol=np.log(2))
+
+
+def test_models_of_ordinary_size_get_an_answer():
+    rng = np.random.default_rng(0)
+    p, q = (LDA(np.full(200, 0.1), rng.dirichlet(np.ones(50), 200)) for _ in range(2))
+    x = rng.integers(0, 50, (20, 40))
+    assert lksd.compare(x, p, q, warmup=2, draws=4).n == 20
+    with pytest.raises(ValueError, match="200 topics and documents of 40 words has more than 134,217,728 coefficients"):
+        lksd.estimate_scores(p, x, exact=True)

@@ -174,7 +174,7 @@ def test_impossible_sequences_are_named():
     impossible = ZEROS.impossible(x).any(1)
     np.testing.assert_array_equal(impossible, [joint(ZEROS, row).sum() == 0 for row in x])
     assert 0 < impossible.sum() < len(x)
-    with pytest.raises(ValueError, match="word 2 in document 1 has probability zero under HiddenMarkov"):
+    with pytest.raises(ValueError, match=r"value 2 in observation 1 \(counting from 0\) has probability zero under HiddenMarkov"):
         lksd.estimate_scores(HiddenMarkov([0.5, 0.5], np.eye(2), [[0.5, 0.5, 0.0]] * 2), [[0, 1, 0, 1], [0, 0, 2, 1]])
 
 

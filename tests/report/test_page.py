@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import jax
@@ -213,6 +214,21 @@ def test_undecided_and_identical_models_have_reports(numbers, tmp_path):
         result = lksd.compare_scores(x, -x, -(x - shift), lksd.kernels.IMQ(2.0))
         result.to_html(tmp_path / "report.html")
         assert result.sentence in (tmp_path / "report.html").read_text().replace("&lt;", "<")
+
+
+def test_the_verdict_stands_out_where_there_is_one():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    reverse = lksd.compare_scores(x, -x, -(x - 1.0), lksd.kernels.IMQ(2.0))
+    page = report_page(reverse, ("a", "b"), None)
+    assert f'<p class="verdict">P fits better than Q (p = {reverse.pvalue_reverse:.4f}).</p>' in page
+    assert f"(reverse: p = {reverse.pvalue_reverse:.4f})" in page
+    withheld = replace(reverse, withheld="the chains have not converged.")
+    assert '<p class="verdict open">Withheld: the chains have not converged.</p>' in report_page(withheld, ("a", "b"), None)
+    one, other = (
+        replace(reverse, statistic=t, pvalue=p, pvalue_reverse=1 - p, operator=o) for t, p, o in ((3, 0.01, "A"), (-3, 0.99, "B"))
+    )
+    disputed = report_page(replace(reverse, tests=(one, other), pvalue=0.01), ("a", "b"), None)
+    assert '<p class="verdict open">The tests disagree: A says that Q fits better (p = 0.0100), B that P does' in disputed
 
 
 def test_notebooks_show_results_and_scores(numbers, documents):

@@ -251,8 +251,8 @@ def test_a_users_own_models_are_compared():
     [
         ([[0, 1], [2, 30]], {}, r"expected values from 0 to 29; got 30 at index \(1, 1\)"),
         ([[0, 1], [2, -3]], {}, r"expected values of at least 0; got -3 at index \(1, 1\)"),
-        ([[0, 1], [2, -1], [3]], {}, "document 1 has the negative token id -1"),
-        ([[0, 1], []], {}, "document 1 is empty"),
+        ([[0, 1], [2, -1], [3]], {}, r"document 1 \(counting from 0\) has the negative token id -1"),
+        ([[0, 1], []], {}, r"document 1 \(counting from 0\) is empty. Say drop_empty=True"),
         ([[0, 1.5], [2, 3]], {}, "expected integers for a discrete operator; got 1.5"),
         ([["stein", "kernel"], ["model"]], {}, "the documents hold words, but no model has a vocabulary"),
         (np.eye(30, dtype=int), {}, "could hold token ids or word counts, and looks like counts. Say counts=True"),
@@ -262,7 +262,11 @@ def test_a_users_own_models_are_compared():
         (np.eye(30, 29, dtype=int), {"counts": True}, "expected counts of 30 words, one column each; got 29"),
         (sparse.csr_array(np.eye(29)), {}, "expected counts of 30 words, one column each; got 29"),
         (sparse.csr_array(np.eye(30)), {"counts": False}, "a sparse matrix is read as word counts"),
-        (sparse.csr_array(0.5 * np.eye(30)), {}, "expected non-negative integer counts; document 0 has others"),
+        (
+            sparse.csr_array(0.5 * np.eye(30)),
+            {},
+            r"expected non-negative integer counts; document 0 \(counting from 0\) has others",
+        ),
         (sparse.csr_array(np.eye(30)), {"operator": Difference(30)}, "whose witnesses belong to positions; got word counts"),
         (documents(), {"operator": Difference(31)}, "operator: expected 30 values as in the model; got 31"),
         (documents(), {"operator": "langevin"}, "expected a discrete one for LDA, whose data are integers; got Langevin"),
@@ -279,7 +283,9 @@ def test_bad_documents(x, options, message):
 
 def test_a_word_that_no_topic_can_produce_is_named():
     topics = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]])
-    with pytest.raises(ValueError, match=r"word 2 in document 1 has probability zero under LDA, .*\(1 such documents\)"):
+    with pytest.raises(
+        ValueError, match=r"word 2 in document 1 \(counting from 0\) has probability zero under LDA, .*\(1 such documents\)"
+    ):
         lksd.estimate_scores(LDA([1.0, 1.0], topics), [[0, 1], [1, 2]], operator="barker")
     with pytest.raises(ValueError, match=r"word 2 \('c'\) in document 0"):
         lksd.estimate_scores(LDA([1.0, 1.0], topics, ["a", "b", "c"]), [[2, 1], [1, 2]], operator="barker")

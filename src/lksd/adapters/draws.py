@@ -12,6 +12,7 @@ import numpy as np
 
 from .._float64 import float64
 from .._validation import check_finite, check_reals, to_numpy, warn
+from ..scores.checks import check_support
 from ..scores.control import average
 from ..scores.convergence import disagreement, mixed, said_of_unconverged
 from ..scores.diagnostics import LEAST_DRAWS, worst_rhat_and_ess
@@ -26,7 +27,13 @@ CHUNK = 16  # observations at a time
 
 @float64
 def from_draws(
-    log_likelihood: Callable, draws: Any, x, *, variables: str | Sequence[str] | None = None, chains: bool | None = None
+    log_likelihood: Callable,
+    draws: Any,
+    x,
+    *,
+    variables: str | Sequence[str] | None = None,
+    chains: bool | None = None,
+    support: Any = None,
 ) -> ScoreEstimate:
     """Marginal scores from posterior draws of the latents of each observation, by Stan or any other program.
 
@@ -47,6 +54,8 @@ def from_draws(
         Which variables of several to take; default: all that have one value for each observation.
     chains : bool, optional
         Whether the first axis is chains; needed only where the shape fits both.
+    support : str, pair of bounds, or one of these for each column, optional
+        Where observations can lie: "real", "positive", "unit", "simplex" or bounds; see ``LatentVariableModel``.
 
     Examples
     --------
@@ -63,6 +72,7 @@ def from_draws(
             f"log_likelihood: expected a function of x and z; got {type(log_likelihood).__name__}. Write it in jax.numpy."
         )
     data = check_reals("x", x)
+    domain = check_support("log_likelihood", support, data, np.arange(len(data)))
     latents = latents_of(draws, len(data), variables, chains)
     scores, traces = conditional_scores(log_likelihood, data, latents)
     finite = np.isfinite(scores).all((1, 2, 3)) & np.isfinite(traces).all((1, 2, 3))
@@ -92,6 +102,7 @@ def from_draws(
         acceptance=np.full(n, np.nan),
         divergences=np.zeros(n, dtype=np.int64),
         converged=converged,
+        support=domain,
     )
 
 

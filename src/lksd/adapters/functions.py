@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -17,6 +18,7 @@ class Pair(LatentVariableModel):
 
     prior: Callable
     likelihood: Callable
+    support: Any = eqx.field(static=True, kw_only=True, default=None)  # type: ignore[misc]
 
     def log_prior(self, z):
         return self.prior(z)
@@ -49,7 +51,14 @@ class StartedPair(Pair):
         return jax.tree.unflatten(structure, moved)
 
 
-def from_functions(log_prior: Callable, log_likelihood: Callable, *, initial: Any = None, sample: Callable | None = None) -> Pair:
+def from_functions(
+    log_prior: Callable,
+    log_likelihood: Callable,
+    *,
+    initial: Any = None,
+    sample: Callable | None = None,
+    support: Any = None,
+) -> Pair:
     """A model of one observation from its two log densities, as BlackJAX users have them.
 
     Without ``sample`` every chain tunes its own step size and metric as it starts (``lksd.samplers.AdaptiveHMC``). Parameters that
@@ -60,11 +69,14 @@ def from_functions(log_prior: Callable, log_likelihood: Callable, *, initial: An
     ----------
     log_prior : function of z
     log_likelihood : function of x and z
-        Written in ``jax.numpy``; z is a pytree of unconstrained reals. The likelihood may lack a factor that does not depend on z.
+        Written in ``jax.numpy``; z is a pytree of unconstrained reals. Additive constants may be left out; a term
+        in x must stay, also one without z, since the score is its gradient.
     initial : pytree, or function of a key and x, optional
         A latent of the right shape, near which chains begin (each coordinate moved by up to 1), or where they begin.
     sample : function of a key, optional
         Returns (z, x) from the model.
+    support : str, pair of bounds, or one of these for each column, optional
+        Where observations can lie: "real", "positive", "unit", "simplex" or bounds; see ``LatentVariableModel``.
 
     Examples
     --------
@@ -82,10 +94,15 @@ def from_functions(log_prior: Callable, log_likelihood: Callable, *, initial: An
     if sample is not None:
         if not callable(sample) or initial is not None:
             raise TypeError("sample: expected a function of a key, without initial, which it replaces. Give one of the two.")
-        return SimulatedPair(log_prior, log_likelihood, sample)
+        return SimulatedPair(log_prior, log_likelihood, sample, support=as_tuples(support))
     if initial is None:
         raise ValueError(
             "initial: expected a latent, from which the shape of z is known, or sample(key); got neither. Give np.zeros(k)."
         )
     start = initial if callable(initial) else jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), initial)
-    return StartedPair(log_prior, log_likelihood, start)
+    return StartedPair(log_prior, log_likelihood, start, support=as_tuples(support))
+
+
+def as_tuples(support: Any) -> Any:
+    """Lists as tuples, which a compiled program may carry."""
+    return tuple(as_tuples(part) for part in support) if isinstance(support, (list, tuple)) else support

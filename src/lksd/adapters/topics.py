@@ -72,8 +72,17 @@ def from_tomotopy(model: Any) -> LDA:
         raise TypeError(f"model: expected a tomotopy.LDAModel; got {type(model).__name__}. Train one, or load it.")
     if not model.num_words:  # its topics do not exist yet, and asking for them ends the process
         raise ValueError("model: expected a trained tomotopy.LDAModel; it has not been trained. Add documents and call train().")
+    if model.tw != tomotopy.TermWeight.ONE:
+        raise ValueError(
+            "model: expected a tomotopy.LDAModel that counts every word once; this one weights them "
+            f"(tw={weight_name(tomotopy, model)}), so that it is no distribution of documents. Train it with TermWeight.ONE."
+        )
     topics = np.array([model.get_topic_word_dist(k) for k in range(model.k)], dtype=np.float64)
     return LDA(model.alpha, topics / topics.sum(1, keepdims=True), as_vocabulary([str(word) for word in model.used_vocabs]))
+
+
+def weight_name(tomotopy: Any, model: Any) -> str:
+    return next((one.name for one in tomotopy.TermWeight if one == model.tw), str(model.tw))
 
 
 def share_vocabulary(*models: LDA, smoothing: float | None = None) -> tuple[LDA, ...]:
@@ -115,5 +124,5 @@ def share_vocabulary(*models: LDA, smoothing: float | None = None) -> tuple[LDA,
             f"models: expected topic models with words in common; of {sizes} words none is in all of them ({known[0][0]!r} in one, "
             f"{known[1][0]!r} in another). Prepare the words in the same way for all."
         )
-    shared = Vocabulary(tuple(dict.fromkeys(word for words in known for word in words)))
+    shared = Vocabulary(tuple(dict.fromkeys(word for words in sorted(known) for word in words)))
     return tuple(model.over(shared, smoothing) for model in models)

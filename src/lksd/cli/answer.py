@@ -13,11 +13,14 @@ import typer
 from .. import ComparisonResult, compare, rank
 from .._text import visible
 from .._validation import check_choice
+from .._vocabulary import is_words
+from ..inference.preparation import describes_integers
 from ..report.page import check_path
-from .data import Frame
+from ..scores import ScoreEstimate
+from .data import Frame, is_number
 from .main import say
 from .models import named_in
-from .options import KERNELS, SAMPLERS
+from .options import KERNELS, SAMPLERS, SCALED_KERNELS, WORD_KERNELS
 
 
 class Output(NamedTuple):
@@ -95,18 +98,46 @@ def chosen_sampler(name: str | None) -> Any:
     return None if name is None else SAMPLERS[check_choice("--sampler", name, SAMPLERS)]()
 
 
-def chosen_kernel(names: list[str] | None, x: Any) -> Any:
-    """Kernels by name, with their scales from the data, or from the user's files."""
-    data = x.values if isinstance(x, Frame) else x
+def chosen_kernel(names: list[str] | None, x: Any, models: list[Any]) -> Any:
+    """Kernels by name, with their scales as given or from the data, or from the user's files."""
     made: list[Any] = []
     for name in names or ():
         path, _, variable = name.rpartition(":")
-        if path.endswith(".py"):
-            made.append(named_in("--kernel", Path(path), variable))
-        else:
-            found = KERNELS[check_choice("--kernel", name, KERNELS)](data)
-            made += found if isinstance(found, list) else [found]
+        found = named_in("--kernel", Path(path), variable) if path.endswith(".py") else kernel_named(name, x, models)
+        made += found if isinstance(found, list) else [found]
     return None if not made else made if len(made) > 1 else made[0]
+
+
+def kernel_named(text: str, x: Any, models: list[Any]) -> Any:
+    """name or name:scale."""
+    name, _, given = text.partition(":")
+    check_choice("--kernel", name, [*KERNELS, *WORD_KERNELS])
+    scale = squared_scale(text, given) if given else None
+    if name in WORD_KERNELS:
+        if scale is not None and name == "hamming":
+            raise ValueError(f"--kernel: hamming has no scale; got {text!r}. Leave the scale out.")
+        return WORD_KERNELS[name](1.0 if scale is None else scale, value_count(models, x))
+    if scale is None:
+        return KERNELS[name](plain(x))
+    if name not in SCALED_KERNELS:
+        raise ValueError(f"--kernel: {name} takes its scales from the data; got {text!r}. Leave the scale out.")
+    return SCALED_KERNELS[name](scale)
+
+
+def squared_scale(text: str, given: str) -> float:
+    if not is_number(given):
+        raise ValueError(f"--kernel: expected a number as the squared scale, such as imq:2.5; got {text!r}. Check it.")
+    return float(given)
+
+
+def value_count(models: list[Any], x: Any) -> int:
+    """How many words or values the models have, those of all vocabularies together where documents are words."""
+    for model in models:
+        if not describes_integers(model):
+            raise ValueError(f"--kernel: expected one for real numbers, such as imq, which {model} describes. Name another.")
+    words = {word for model in models if getattr(model, "vocabulary", None) for word in model.vocabulary.words}
+    first: Any = models[0].operators[0] if isinstance(models[0], ScoreEstimate) else models[0]
+    return len(words) if words and is_words(x) else first.n_values
 
 
 def shape(text: str) -> tuple[int, ...]:

@@ -51,6 +51,7 @@ def compare_command(
     columns: o.Columns = None,
     field: o.Field = None,
     counts: o.Counts = None,
+    drop_empty: o.DropEmpty = False,
     standardise: o.Standardise = False,
     alternative: o.Alternative = "greater",
     alpha: o.Alpha = 0.05,
@@ -63,6 +64,7 @@ def compare_command(
     correction: o.Correction = "max-t",
     also_mmd: o.AlsoMMD = False,
     preset: o.Preset = None,
+    check: o.Check = True,
     seed: o.Seed = 0,
     sampler: o.SamplerName = None,
     warmup: o.Warmup = None,
@@ -88,11 +90,12 @@ def compare_command(
     output = Output(report, json, (name_p or p, name_q or q), image_shape).checked()
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
     x = read_data(data, array, columns, field)
-    options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
+    options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
+    options |= {"kernel": chosen_kernel(kernel, x, models)}
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs}
+    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs, "check": check}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
 
 
@@ -107,6 +110,7 @@ def rank_command(
     columns: o.Columns = None,
     field: o.Field = None,
     counts: o.Counts = None,
+    drop_empty: o.DropEmpty = False,
     standardise: o.Standardise = False,
     alpha: o.Alpha = 0.05,
     margin: o.Margin = 0.0,
@@ -116,6 +120,7 @@ def rank_command(
     variance: o.Variance = "auto",
     calibration: o.Calibration = "auto",
     correction: o.Correction = "max-t",
+    check: o.Check = True,
     seed: o.Seed = 0,
     sampler: o.SamplerName = None,
     warmup: o.Warmup = None,
@@ -141,10 +146,12 @@ def rank_command(
     output = Output(report, json, tuple(name or models)).checked()
     loaded = [read_model("models", one, trust_pickle) for one in models]
     x = read_data(data, array, columns, field)
-    options: dict[str, Any] = {"counts": counts, "standardise": standardise, "kernel": chosen_kernel(kernel, x)}
+    options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
+    options |= {"kernel": chosen_kernel(kernel, x, loaded)}
     options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
     options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
+    options |= {"check": check}
     ranking(x, loaded, options, {"data": str(data), "models": list(models)}, output)
 
 
@@ -160,8 +167,11 @@ def topics(
     array: o.Array = None,
     field: o.Field = None,
     counts: o.Counts = None,
+    drop_empty: o.DropEmpty = False,
     alternative: o.Alternative = "greater",
     alpha: o.Alpha = 0.05,
+    pairs: o.Pairs = None,
+    kernel: o.Kernel = None,
     operator: o.Operator = None,
     calibration: o.Calibration = "auto",
     preset: o.Preset = None,
@@ -187,10 +197,12 @@ def topics(
     """
     output = Output(report, json, (name_p or p, name_q or q)).checked()
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
-    options: dict[str, Any] = {"counts": counts, "alternative": alternative, "alpha": alpha, "operator": several(operator)}
+    x = read_data(data, array, None, field)
+    options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "alternative": alternative, "alpha": alpha}
+    options |= {"kernel": chosen_kernel(kernel, x, models), "operator": several(operator), "pairs": pairs}
     options |= {"calibration": calibration, "preset": preset, "seed": seed}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    answer(read_data(data, array, None, field), models, options, {"data": str(data), "p": p, "q": q}, output)
+    answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
 
 
 @app.command()

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._documents import numbered
+
 KINDS = ".npy, .npz, .csv, .tsv, .parquet, .jsonl or .jsonl.gz"
 TABLES, DOCUMENTS = (".csv", ".tsv", ".parquet"), (".jsonl", ".jsonl.gz")
 FIELDS = ("tokens", "words")  # of a JSON object that is a document
@@ -162,11 +164,11 @@ def read_lines(path: Path, field: str | None) -> list[list[int] | list[str]]:
         try:
             record = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"{path}: expected JSON in every line; line {number} is not ({error}). Check it.") from error
-        documents.append(document(record, field, f"{path}: line {number}"))
+            raise ValueError(f"{path}: expected JSON in every line; line {number} of it is not ({error}). Check it.") from error
+        documents.append(document(record, field, f"{path}: {numbered(len(documents))}, line {number} of the file"))
     if not documents:
         raise ValueError(f"{path}: expected a document in every line; the file is empty. Check it.")
-    if len({isinstance(one[0], str) for one in documents}) > 1:
+    if len({isinstance(one[0], str) for one in documents if one}) > 1:
         raise ValueError(f"{path}: expected all documents as words, or all as word ids; got both. Use one of them.")
     return documents
 
@@ -191,9 +193,9 @@ def document(record: Any, field: str | None, where: str) -> list[Any]:
         record = record[name]
     if isinstance(record, str):
         raise ValueError(f"{where}: expected a list of words; got a text. Split it as for the models' training documents.")
-    if not isinstance(record, list) or not record:
+    if not isinstance(record, list):
         raise ValueError(f"{where}: expected a list of words or of word ids; got {short(record)}. Remove or mend the line.")
-    words = isinstance(record[0], str)
+    words = bool(record) and isinstance(record[0], str)
     for entry in record:
         if isinstance(entry, bool) or not isinstance(entry, str if words else int):
             raise ValueError(f"{where}: expected only {'words' if words else 'word ids'}; got {short(entry)} too. Mend the line.")

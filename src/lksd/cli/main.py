@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
+import sysconfig
 import threading
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from .._text import visible
 
 DONE, INTERNAL, BAD_INPUT, STOPPED = 0, 1, 2, 130
 SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # and clear the progress line
 STACK = 256 * 2**20  # bytes; compilers recurse deeply, and a thread has less room than a program
+PACKAGE = Path(__file__).parents[1]
 LONGEST = 1_000  # characters of an error
 
 
@@ -50,11 +55,24 @@ def main(arguments: Sequence[str]) -> int:
                 return DONE
             say(f"Error: {sentence(error.format_message())} See lksd --help.")
             return BAD_INPUT
-        if isinstance(error, (ValueError, TypeError, ImportError, OSError)):
+        if concerns_input(error):
             say(f"Error: {sentence(str(error))}")
             return BAD_INPUT
         say(f"Internal error: {type(error).__name__}: {sentence(str(error))} Set LKSD_DEBUG=1 for the traceback.")
         return INTERNAL
+
+
+def concerns_input(error: Exception) -> bool:
+    """Whether it is about what the user gave: refused by a ``raise`` of this package, a file, or raised in the user's code."""
+    if isinstance(error, OSError) or not isinstance(error, (ValueError, TypeError, ImportError)):
+        return isinstance(error, OSError)
+    last: Any = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    if Path(code.co_filename).is_relative_to(PACKAGE):
+        return code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return not any(Path(code.co_filename).is_relative_to(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
 
 
 def application(arguments: Sequence[str]) -> int:

@@ -16,6 +16,13 @@ KERNELS: dict[str, Any] = {
     "gaussian": kernels.Gaussian.median,
     "family": kernels.family,
 }
+SCALED_KERNELS: dict[str, Any] = {"imq": kernels.IMQ, "gaussian": kernels.Gaussian}  # of real data, by the squared scale
+WORD_KERNELS: dict[str, Any] = {  # by the squared scale and the number of words or values
+    "bag-of-words": lambda scale, size: kernels.BagOfWords(kernels.IMQ(scale), size),
+    "bag-of-words-gaussian": lambda scale, size: kernels.BagOfWords(kernels.Gaussian(scale), size),
+    "one-hot": lambda scale, size: kernels.OneHot(kernels.IMQ(scale), size),
+    "hamming": lambda scale, size: kernels.Hamming(),
+}
 SAMPLERS: dict[str, Any] = {
     "nuts": samplers.NUTS,
     "hmc": samplers.HMC,
@@ -53,11 +60,21 @@ Array = Annotated[str | None, option("Which array of an .npz file.", panel="Data
 Columns = Annotated[str | None, option("Columns of a table to use, by name: a,b,c.", panel="Data")]
 Field = Annotated[str | None, option("Where a line of JSON is an object: the name of its list of words.", panel="Data")]
 Counts = Annotated[bool | None, option("An array holds word counts, or word ids.", "--counts/--no-counts", panel="Data")]
+DropEmpty = Annotated[
+    bool, option("Leave out documents without words, or without any that the models know.", "--drop-empty", panel="Data")
+]
 Standardise = Annotated[bool, option("Divide the columns by their standard deviations.", "--standardise", panel="Data")]
 
 Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", panel="Test")]
 Alpha = Annotated[float, option("The level of the test.", panel="Test")]
-Kernel = Annotated[list[str] | None, option(f"{', '.join(KERNELS)}, or file.py:name; may be repeated.", panel="Test")]
+Kernel = Annotated[
+    list[str] | None,
+    option(
+        f"{', '.join(KERNELS)} for real data; {', '.join(WORD_KERNELS)} for words and other integers; a squared scale may follow, "
+        "imq:2.5; or file.py:name. May be repeated.",
+        panel="Test",
+    ),
+]
 Operator = Annotated[list[str] | None, option("langevin, spherical, difference, barker or gibbs; may be repeated.", panel="Test")]
 Margin = Annotated[float, option("A difference of squared discrepancies that is too small to matter.", panel="Test")]
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
@@ -65,6 +82,9 @@ Correction = Annotated[str, option("max-t, holm or bonferroni, where several hyp
 AlsoMMD = Annotated[bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")]
 Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's).", panel="Test")]
 Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]
+Check = Annotated[
+    bool, option("Whether to test that each model's densities fit what it simulates.", "--check/--no-check", panel="Test")
+]
 Seed = Annotated[int, option("The same seed gives the same digits.", panel="Test")]
 
 SamplerName = Annotated[str | None, option(f"{', '.join(SAMPLERS)}; default: chosen from the model.", panel="Scores")]

@@ -9,9 +9,11 @@ from .._validation import check_choice
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
+from ..scores.identity import identity_notes
 from .beside_mmd import check_samples, mmd_test
 from .comparison import decide
 from .contrasts import Options, studentise
+from .coordinates import common_domain
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
 from .goodness_of_fit import hypothesis_of, judge_fit
@@ -26,7 +28,7 @@ from .preparation import (
     papers_options,
     placed,
     prepare,
-    read_words,
+    read_all,
 )
 from .results import ComparisonResult, GoodnessOfFitResult
 from .settings import as_settings
@@ -61,7 +63,9 @@ def compare(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
     preset: str | None = None,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -82,7 +86,7 @@ def compare(
         The models, or their scores at ``x`` where these are already estimated.
     kernel : kernel or list of kernels, optional
         Default for real data: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given; for
-        integers IMQ on the bag of words where the models are exchangeable, else ``Hamming()``.
+        integers ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
         Default for integers: "difference" and "barker" together, with the defaults of ``discrete_operators``.
     also_mmd : bool
@@ -91,16 +95,23 @@ def compare(
         Other observations, from which to take the scales of the default kernel.
     standardise : bool
         Divide the columns of ``x`` by their standard deviations, for columns in different units.
+    drop_empty : bool
+        Leave out documents without words, or without any that the models know, instead of refusing them. A note names them;
+        ``contributions`` has an entry for each that is left, ``kept`` the row in which it stood in ``x``, and ``documents()`` and
+        the report number them by that row.
     smooth : "auto", number or sequence of numbers, optional
         Standard deviations of Gaussian noise to add to the data and, in law, to the models: scores then see the weights of
         components that lie apart. Each is a hypothesis of its own, and all are tested together (max-T). "auto" takes 1/4, 1/2
         and 1 standard deviations of each column.
     pairs : int, optional
         For n too large for all pairs of observations: take at least so many; see ``compare_scores``.
+    check : bool
+        Whether to test each model that is not of this library and has ``sample``: its scores, at observations that it simulates,
+        must fit these (Stein's identity). One that does not fit itself is reported by a warning and a note.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for ``TruncatedPPCA``) with 500
         draws after 200 and IMQ with the median scale, or 20 sweeps of Gibbs after 80 and the difference operator with one
-        witness for each position.
+        witness for each position, IMQ with scale 1 on the bag of words.
 
     Examples
     --------
@@ -115,7 +126,8 @@ def compare(
     paper = preset is not None
     check_roles({"p": p, "q": q})
     check_enough(x, pairs)
-    x, (p, q), left_out = read_words(x, [p, q])
+    read, (p, q) = read_all(x, [p, q], counts, drop_empty)
+    x, index = read.x, read.index_of(index)
     if also_mmd:
         check_samples({"p": p, "q": q}, margin, smooth, pairs)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
@@ -130,6 +142,12 @@ def compare(
     if unbiased and operator is None and not isinstance(p, ScoreEstimate) and describes_integers(p):
         operator = "difference"  # of which alone there are unbiased scores
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
+    domain = common_domain(x, {"P": p, "Q": q}, kernel, smooth)
+    suspicions = (
+        identity_notes({"P": p, "Q": q}, x, operators, coordinates=domain.coordinates, **options)
+        if check and not domain.weighted
+        else ()
+    )
     with opened(engine) as place, progress_wanted(progress):
         isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
         family, made = [], {}
@@ -138,13 +156,15 @@ def compare(
                 as_scores(model, rung.x, operators, options | placed(place, kept, role + rung.name), paper, role)
                 for role, model in zip("PQ", rung.models, strict=True)
             ]
-            prepared = prepare(rung.x, scores, kernel, rung.holdout, standardise, counts, paper)
+            scores, name = domain.scores(rung.x, scores), rung.name + domain.name
+            apart = domain.data("holdout", rung.holdout, x)
+            prepared = prepare(domain.data("x", rung.x), scores, kernel, apart, standardise, counts, paper)
             titles = ("scores of P", "scores of Q")
             found = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
-            family += [one._replace(smoothing=rung.name) for one in found]
-            made[rung.name] = Made(scores, prepared)
+            family += [one._replace(smoothing=name) for one in found]
+            made[name] = Made(scores, prepared)
         tests = studentise(family, wanted, place, sensitive=True)
-        result, shown = decide(tests, wanted, mmd_test([p, q], prepared, wanted) if also_mmd else None)
+        result, shown = decide(tests, wanted, mmd_test([p, q], prepared, domain, wanted) if also_mmd else None)
 
         def by_scores(family: list[Hypothesis]) -> ComparisonResult:
             return decide(studentise(family, wanted, place), wanted)[0]
@@ -154,17 +174,23 @@ def compare(
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
         diagnostics = doubt.of(diagnose(shown, number, prepared.units, scores, result))
         words = deciding_words(shown, [p, q])
-    notes = [*left_out, *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes)]
+    notes = [
+        *read.notes,
+        *domain.notes,
+        *suspicions,
+        *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes),
+    ]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
-    chosen |= {"preset": preset, "smooth": smooth}
+    chosen |= {"preset": preset, "smooth": smooth, "drop_empty": drop_empty, "check": check}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
     notes = [*result.notes, *notes, *prepared.notes, *isolated, *doubt.notes]
-    return doubt.applied(replace(result, diagnostics=diagnostics, words=words, notes=tuple(notes), settings=settings))
+    answer = replace(result, diagnostics=diagnostics, words=words, kept=read.rows, notes=tuple(notes), settings=settings)
+    return doubt.applied(answer)
 
 
-def verdict(result: ComparisonResult) -> tuple[bool, bool]:
-    """Which of the models fits better, if one does."""
-    return result.reject, result.reject and result.statistic > 0
+def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
+    """Which of the models fits better, if one does and the tests agree on it."""
+    return result.favours, result.disputed
 
 
 def goodness_of_fit(
@@ -184,6 +210,8 @@ def goodness_of_fit(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -193,7 +221,8 @@ def goodness_of_fit(
     """Test H0: the data come from the model; parameters as in ``compare``, with one operator ("difference" for discrete data)."""
     check_roles({"model": model})
     check_enough(x)
-    x, (model,), left_out = read_words(x, [model])
+    read, (model,) = read_all(x, [model], counts, drop_empty)
+    x, index = read.x, read.index_of(index)
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     if operator is None and describes_integers(model):
@@ -206,10 +235,15 @@ def goodness_of_fit(
     operators = common_operators([model], operator, paper=False)
     if len(operators) > 1:
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
-    kept = as_checkpoint(checkpoint)
+    domain, kept = common_domain(x, {"the model": model}, kernel), as_checkpoint(checkpoint)
+    suspicions = (
+        identity_notes({"": model}, x, operators, coordinates=domain.coordinates, **options)
+        if check and not domain.weighted
+        else ()
+    )
     with opened(engine) as place, progress_wanted(progress):
-        scores = as_scores(model, x, operators, options | placed(place, kept), paper=False)
-        prepared = prepare(x, [scores], kernel, holdout, standardise, counts)
+        (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
+        prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)
         family = hypothesis_of(prepared.x, prepared.scores[0][0], prepared.kernel, prepared.operators[0], prepared.mask)
 
         def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
@@ -218,6 +252,13 @@ def goodness_of_fit(
         result = test(family)
         doubt = doubts(lambda: result, ("the model",), {"": Made([scores], prepared)}, family, test, lambda one: one.reject)
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
+    chosen |= {"drop_empty": drop_empty, "check": check}
     settings = as_settings({"model": model} | chosen | options)
-    notes = (*left_out, *scores.notes, *prepared.notes, *doubt.notes)
-    return doubt.applied(replace(result, diagnostics=doubt.of(chain_quality([scores])), notes=notes, settings=settings))
+    answer = replace(
+        result,
+        operator=result.operator + domain.name,
+        diagnostics=doubt.of(chain_quality([scores])),
+        notes=(*read.notes, *domain.notes, *suspicions, *scores.notes, *prepared.notes, *doubt.notes),
+        settings=settings,
+    )
+    return doubt.applied(answer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,11 @@ from .beside_mmd import MMDTest, with_mmd
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .hypotheses import hypotheses
-from .multiplicity import Family, adjust
+from .multiplicity import adjust
 from .records import read_only
 from .results import ComparisonResult
 from .settings import as_settings
+from .verdicts import direction, significance
 
 NAMES = {"max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 KEPT = {
@@ -106,58 +106,76 @@ def compare_scores(
 
 
 def decide(tests: list[Contrasts], options: Options, mmd: MMDTest | None = None) -> tuple[ComparisonResult, Contrasts]:
-    """The result, and the test that it tells of: the most significant of several."""
+    """The result, and the test that it tells of: of several, the most significant in either direction."""
     if len(tests) == 1 and mmd is None:
         return judge(tests[0], options), tests[0]
-    live, pvalues = np.array([test.live[0] for test in tests]), np.ones(len(tests))
-    counted = mmd is not None and mmd.live
-    if live.any() or counted:
-        family = family_of(tests, options, options.two_sided)
-        found = adjusted_pvalues(with_mmd(family, tests, mmd, options) if mmd is not None and counted else family, options)
-        pvalues[live] = found[: live.sum()]
+    forward, reverse = pvalues_both_ways(tests, mmd, options)
     results = [
-        record(test, options, null_of(test, options), float(p), bool(p <= options.alpha))
-        for test, p in zip(tests, pvalues, strict=True)
+        record(test, options, null_of(test, options), float(p), float(r))
+        for test, p, r in zip(tests, forward, reverse, strict=False)
     ]
-    best = most_significant(results, options.two_sided)
-    result, called = results[best], NAMES[options.correction]
+    best = min(range(len(results)), key=lambda number: significance(results[number]))
+    result = replace(results[best], tests=tuple(results), pvalue=float(forward.min()), pvalue_reverse=float(reverse.min()))
+    beside = None
     if mmd is not None:
-        p = float(found[-1]) if counted else 1.0
-        result = replace(result, mmd=replace(mmd.result, pvalue=p, reject=bool(counted and p <= options.alpha)))
-    if len(results) == 1:
-        note = f"p-values are adjusted for testing the KSD and the MMD ({called}), intervals are not."
-        return replace(result, notes=(*result.notes, note)), tests[best]
-    beside = "" if mmd is None else ", beside the MMD"
-    note = (
-        f"the most significant of {len(results)} hypotheses is shown{beside}; p-values are adjusted ({called}), intervals are not."
-    )
-    return replace(result, tests=tuple(results), notes=(*result.notes, note)), tests[best]
+        beside = replace(mmd.result, pvalue=float(forward[-1]), pvalue_reverse=float(reverse[-1]))
+        beside = replace(beside, reject=is_rejected(direction(beside), options))
+    result = replace(result, mmd=beside, notes=(*result.notes, said_of_family(len(results), beside is not None, options)))
+    return replace(result, reject=is_rejected(result.favours, options)), tests[best]
 
 
-def most_significant(results: list[Any], two_sided: bool) -> int:
-    significance = [(one.pvalue, -abs(one.statistic) if two_sided else -one.statistic) for one in results]
-    return min(range(len(results)), key=significance.__getitem__)
+def is_rejected(favours: str | None, options: Options) -> bool:
+    """Whether the null hypothesis falls, if this model is shown to fit better."""
+    return favours is not None and (options.two_sided or favours == "Q")
 
 
-def adjusted_pvalues(family: Family, options: Options) -> np.ndarray:
-    """Of both sides of a difference the smaller counts; the correction is for both."""
-    return adjust(family, options.correction, options.seed).pvalues.reshape(1 + options.two_sided, -1).min(0)
+def said_of_family(count: int, beside_mmd: bool, options: Options) -> str:
+    called = NAMES[options.correction]
+    if count == 1:
+        return f"p-values are adjusted for testing the KSD and the MMD ({called}), intervals are not."
+    beside = ", beside the MMD" if beside_mmd else ""
+    return f"the most significant of {count} hypotheses is shown{beside}; p-values are adjusted ({called}), intervals are not."
+
+
+def pvalues_both_ways(tests: list[Contrasts], mmd: MMDTest | None, options: Options) -> tuple[np.ndarray, np.ndarray]:
+    """The adjusted p-values of all tests, the MMD last, and those of the tests with the models exchanged.
+
+    Each direction is a family of its own, and the reverse one is literally that of the exchanged call. Where both sides are tested
+    as one, the family has them all, and begins with the side on which the first difference lies, whichever model is named first.
+    """
+    turned = [test.turned() for test in tests]
+    mmd_turned = mmd and mmd.turned()
+    if not options.two_sided:
+        return adjusted_pvalues(tests, mmd, options), adjusted_pvalues(turned, mmd_turned, options)
+    statistics = [*(test.statistics(0.0)[0] for test in tests), mmd.result.statistic if mmd is not None else 0.0]
+    backwards = next((t < 0 for t in statistics if abs(t) > 0), False)
+    pvalues = adjusted_pvalues(turned, mmd_turned, options) if backwards else adjusted_pvalues(tests, mmd, options)
+    return pvalues, pvalues
+
+
+def adjusted_pvalues(tests: list[Contrasts], mmd: MMDTest | None, options: Options) -> np.ndarray:
+    """Of both sides of a difference, where both count, the smaller; the correction is for both. What has no T has p = 1."""
+    live = np.array([*(test.live[0] for test in tests), *([mmd.live] if mmd is not None else [])])
+    pvalues = np.ones(len(live))
+    if live.any():
+        family = family_of(tests, options, options.two_sided)
+        if mmd is not None and mmd.live:
+            family = with_mmd(family, tests, mmd, options)
+        found = adjust(family, options.correction, options.seed).pvalues
+        pvalues[live] = found.reshape(1 + options.two_sided, -1).min(0)
+    return pvalues
 
 
 def judge(test: Contrasts, options: Options) -> ComparisonResult:
-    """The decision: the estimate against the threshold (Algorithm 1)."""
+    """One hypothesis: the estimate against the distribution of T (Algorithm 1), in both directions."""
     null = null_of(test, options)
     if not test.live[0]:
-        return record(test, options, null, 1.0, False)
+        return record(test, options, null, 1.0, 1.0)
     estimate, error, margin = float(test.estimate[0]), float(test.error[0]), options.margin
-    pvalue = null.upper((estimate - margin) / error)
-    reject = estimate - margin > error * null.upper_quantile(options.alpha)
+    forward, reverse = null.upper((estimate - margin) / error), null.lower((estimate + margin) / error)
     if options.two_sided:
-        pvalue = min(1.0, 2 * min(pvalue, null.lower((estimate + margin) / error)))
-        reject = estimate - margin > error * null.upper_quantile(
-            options.alpha / 2
-        ) or estimate + margin < error * null.lower_quantile(options.alpha / 2)
-    return record(test, options, null, pvalue, bool(reject))
+        forward = reverse = min(1.0, 2 * min(forward, reverse))
+    return record(test, options, null, forward, reverse)
 
 
 def null_of(test: Contrasts, options: Options) -> NullDistribution:
@@ -178,15 +196,16 @@ def null_of(test: Contrasts, options: Options) -> NullDistribution:
     return Steadied(null, float(error / test.error[0]), float((test.estimate[0] - plain) / test.error[0]))
 
 
-def record(test: Contrasts, options: Options, null: NullDistribution, pvalue: float, reject: bool) -> ComparisonResult:
+def record(test: Contrasts, options: Options, null: NullDistribution, pvalue: float, reverse: float) -> ComparisonResult:
     n, rows = test.rows.shape[1], test.sums.model_rows
     ksd_p, ksd_q = (float(ksd) for ksd in ustatistic.u_statistic(rows))
     ksd_p_error, ksd_q_error = (math.sqrt(variance / n) for variance in ustatistic.jackknife_variance(rows))
     towards_p = options.two_sided and test.estimate[0] < 0
-    return ComparisonResult(
+    result = ComparisonResult(
         statistic=float(test.statistics(-options.margin if towards_p else options.margin)[0]),
         pvalue=float(pvalue),
-        reject=reject,
+        pvalue_reverse=float(reverse),
+        reject=False,
         alpha=options.alpha,
         n=n,
         kernel=str(test.hypothesis.kernel),
@@ -210,6 +229,7 @@ def record(test: Contrasts, options: Options, null: NullDistribution, pvalue: fl
         notes=(*test.hypothesis.notes, *notes_of(test, options)),
         indistinguishable=bool(test.alike[0]),
     )
+    return replace(result, reject=is_rejected(direction(result), options))
 
 
 def variance_of(test: Contrasts, options: Options) -> str:

@@ -125,6 +125,19 @@ class Contrasts(NamedTuple):
         """Where there is a T to judge."""
         return (self.error > 0) & (self.plain[1] > 0)
 
+    def turned(self) -> Contrasts:
+        """The same with the models of each pair in the other order: what is tested by it, not the sums behind it."""
+        expansion = self.expansion and Edgeworth(-self.expansion.a, -self.expansion.c)
+        return self._replace(
+            rows=-self.rows,
+            difference=-self.difference,
+            estimate=-self.estimate,
+            plain=(-self.plain[0], self.plain[1]),
+            expansion=expansion,
+            replicates=None if self.replicates is None else -self.replicates,
+            influences=-self.influences,
+        )
+
     def statistics(self, margin: float) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.live, (self.estimate - margin) / self.error, np.where(self.error == 0, 0.0, math.nan))

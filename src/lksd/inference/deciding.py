@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..scores.checks import speaks_of_words
 from .contrasts import Contrasts, against_last
 from .details import Words
 from .records import read_only
@@ -22,4 +23,4 @@ def deciding_words(test: Contrasts, models: list[Any]) -> Words | None:
     order = np.argsort(-np.abs(totals), kind="stable")
     vocabulary = next((model.vocabulary for model in models if getattr(model, "vocabulary", None) is not None), None)
     names = () if vocabulary is None else tuple(vocabulary.words[i] for i in ids[order])
-    return Words(read_only(ids[order]), read_only(totals[order]), names)
+    return Words(read_only(ids[order]), read_only(totals[order]), names, speaks_of_words(*models))

@@ -77,6 +77,12 @@ class Words:
     ids: np.ndarray
     contributions: np.ndarray
     names: tuple[str, ...] = ()  # of the words, where the models know them
+    documents: bool = True  # whether the observations are documents, made of words, or anything else, made of values
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """What an observation is called, and what it is made of."""
+        return ("document", "word") if self.documents else ("observation", "value")
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:
         """The words that decide, by name or id, with their contributions."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._validation import warn
 from ..scores import ScoreEstimate
+from ..scores.lengths import projected
 from ..stein import score_slopes
 from .contrasts import Contrasts
 from .details import Diagnostics
@@ -55,17 +56,15 @@ def diagnose(
         return quality
     n, (rows, slopes) = len(test.hypothesis.x), row_slopes(test)
     slopes = slopes * units
-    projected = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
-        sign * np.einsum("ncbd,nd->ncb", part[rows].reshape(len(rows), *part.shape[1:3], -1), slope.reshape(len(rows), -1))
-        for sign, part, slope in zip((1, -1), means, slopes, strict=True)
-        if part.shape[1]
+    parts = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
+        sign * projected(part, rows, slope) for sign, part, slope in zip((1, -1), means, slopes, strict=True) if part.shape[1]
     ]
-    if len({part.shape for part in projected}) == 1:
-        projected = [np.sum(projected, 0)]  # chains with the same keys move together
-    if any(part[0].size < 2 for part in projected):
+    if len({part.shape for part in parts}) == 1:
+        parts = [np.sum(parts, 0)]  # chains with the same keys move together
+    if any(part[0].size < 2 for part in parts):
         return quality  # one mean says nothing about its error
-    share = noise_share(projected, n * result.standard_error**2)
-    shift = start_shift(projected, result.standard_error) if all(one.two_starts for one in sampled) else None
+    share = noise_share(parts, n * result.standard_error**2)
+    shift = start_shift(parts, result.standard_error) if all(one.two_starts for one in sampled) else None
     return replace(quality, noise_share=share, start_shift=shift)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._documents import is_sparse
 from .._float64 import float64
-from .._validation import check_choice, check_count
+from .._validation import check_choice, check_count, in_columns_of
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
 from ..scores.operators import CONTINUOUS, DISCRETE, NAMES
@@ -42,6 +42,7 @@ class Hypothesis(NamedTuple):
 
 def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
     """All pairs of a kernel and an operator; with several operators each score is a tuple, one for each."""
+    scores = [in_columns_of(x, score, name) for score, name in zip(scores, names, strict=True)]
     kernels = [as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])]
     several = isinstance(operator, (list, tuple))
     wanted = list(operator) if several else [operator]

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._documents import word_counts
 from .._float64 import float64
 from ..kernels import IMQ, BagOfWords, Gaussian, Kernel, Radial, kernel_block, named_errors
 from ..kernels.radial import whiten
@@ -67,14 +68,6 @@ class Bags:
         rho += self.squares[:, None]
         rho += other.squares
         return rho
-
-
-def word_counts(tokens: np.ndarray, words: int):
-    from scipy import sparse
-
-    rows, places = np.nonzero(tokens >= 0)
-    index = (rows.astype(np.int32), tokens[rows, places].astype(np.int32))
-    return sparse.csr_array((np.ones(len(rows)), index), shape=(len(tokens), words))
 
 
 def without(counts, words: np.ndarray):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._documents import as_tokens, is_ragged, is_sparse
-from .._validation import check_count, check_probability, check_range, check_reals
+from .._validation import check_count, check_probability, check_range, check_reals, in_columns_of
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from .calibration import Edgeworth
 from .kernel_sums import cross_sums, own_sums
@@ -71,6 +71,7 @@ def judge_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel,
     return MMDResult(
         statistic=statistic,
         pvalue=null.upper(statistic) if decidable else 1.0,
+        pvalue_reverse=null.lower(statistic) if decidable else 1.0,
         reject=bool(decidable and difference > error * null.upper_quantile(alpha)),
         alpha=alpha,
         n=n,
@@ -96,7 +97,7 @@ def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
             raise ValueError(
                 f"kernel: expected one for documents, such as BagOfWords(IMQ(), L); got {kernel}. Or give plain arrays."
             )
-        arrays = [check_reals(name, one) for name, one in given.items()]
+        arrays = [check_reals(name, in_columns_of(given["x"], one, name)) for name, one in given.items()]
     else:
         arrays = [as_tokens(one) for one in given.values()]
         for name, tokens in zip(given, arrays, strict=True):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from .._documents import read_documents
-from .._validation import about, check_count, check_reals, warn
+from .._documents import Filled, drop_empty_documents, read_documents
+from .._validation import about, check_count, check_reals, joined, warn
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..adapters.topics import share_vocabulary
 from ..engines import Engine
@@ -51,12 +51,6 @@ def check_roles(models: dict[str, Any]) -> None:
         raise ValueError(f"{joined(models)}: expected models of the same kind of data; {said}. Compare models of the same data.")
 
 
-def joined(names) -> str:
-    """Two names with "and" between them; of several the first and the last with dots."""
-    names = list(names)
-    return " and ".join(names) if len(names) <= 2 else f"{names[0]}, ..., {names[-1]}"
-
-
 def check_enough(x, pairs: int | None = None) -> None:
     """Before any chain runs."""
     shape = getattr(x, "shape", None)
@@ -68,7 +62,22 @@ def check_enough(x, pairs: int | None = None) -> None:
         pairs_of(pairs, n)
 
 
-def read_words(x, models: list[Any]) -> tuple[Any, list[Any], tuple[str, ...]]:
+def read_all(x, models: list[Any], counts: bool | None, drop_empty: bool) -> tuple[Filled, list[Any]]:
+    """The data, documents of words as ids and without empty ones if that is wanted; and the models, on one vocabulary."""
+    if not drop_empty:
+        x, models, notes = read_words(x, models)
+        return Filled(x, notes=notes), models
+    if not describes_integers(models[0]):
+        raise ValueError("drop_empty: expected with models of documents; these describe real numbers. Leave it out.")
+    x, models, notes = read_words(x, models, drop_empty)
+    first: Any = models[0]
+    first = first.operators[0] if isinstance(first, ScoreEstimate) else first
+    filled = drop_empty_documents(x, first.n_values, counts)
+    check_enough(filled.x)
+    return filled._replace(notes=(*notes, *filled.notes)), models
+
+
+def read_words(x, models: list[Any], drop_empty: bool = False) -> tuple[Any, list[Any], tuple[str, ...]]:
     """Documents of words as ids, topic models of different words on one vocabulary, and what was left out."""
     if not is_words(x):
         return x, models, ()
@@ -79,7 +88,7 @@ def read_words(x, models: list[Any]) -> tuple[Any, list[Any], tuple[str, ...]]:
     given = vocabularies_of(models)
     if any(other != given[0] for other in given[1:]):
         models = list(share_vocabulary(*models))
-    ids, notes = as_ids(x, vocabularies_of(models)[0])
+    ids, notes = as_ids(x, vocabularies_of(models)[0], drop_empty)
     return ids, models, notes
 
 
@@ -157,7 +166,7 @@ def prepare(
     if isinstance(operators[0], DiscreteOperator):
         if holdout is not None or standardise:
             raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
-        return prepare_discrete(x, scores, kernel, counts)
+        return prepare_discrete(x, scores, kernel, counts, paper)
     data, given, notes = operators[0].observations(x), [one.score for one in scores], []
     spherical = isinstance(operators[0], Spherical)
     if spherical and standardise:
@@ -190,13 +199,17 @@ def default_kernel(x) -> Kernel:
         return IMQ.median(x)
 
 
-def prepare_discrete(x, scores: list[ScoreEstimate], kernel, counts: bool | None) -> Prepared:
+def default_discrete_kernel(tokens: np.ndarray, there: np.ndarray, size: int, paper: bool) -> Kernel:
+    """IMQ on the bag of words: at the median scale, or at the paper's."""
+    return BagOfWords(IMQ(), size) if paper else BagOfWords.median(tokens, size, mask=there)
+
+
+def prepare_discrete(x, scores: list[ScoreEstimate], kernel, counts: bool | None, paper: bool) -> Prepared:
     operators = scores[0].operators
     size = operators[0].n_values  # type: ignore[attr-defined]
     tokens = read_documents(x, size, counts)
-    if kernel is None:
-        exchangeable = all(one.exchangeable for one in scores)
-        kernel = BagOfWords(IMQ(), size) if exchangeable else Hamming()
     there = tokens >= 0
+    if kernel is None:
+        kernel = default_discrete_kernel(tokens, there, size, paper) if all(one.exchangeable for one in scores) else Hamming()
     parts = [one.part("score") for one in scores]
     return Prepared(tokens, None if there.all() else there, parts, operators, kernel, np.ones(()), ())

@@ -8,10 +8,12 @@ from .._progress import progress_wanted
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
+from ..scores.identity import identity_notes
 from .contrasts import Options, studentise
+from .coordinates import common_domain
 from .diagnosis import chain_quality
 from .hypotheses import Hypothesis, hypotheses
-from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_words
+from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
 from .settings import as_settings
@@ -40,6 +42,8 @@ def rank(
     holdout=None,
     standardise: bool = False,
     counts: bool | None = None,
+    drop_empty: bool = False,
+    check: bool = True,
     seed: int = 0,
     batch_size: int | None = None,
     engine=None,
@@ -71,26 +75,33 @@ def rank(
     named = check_names("models", models)
     check_roles(named)
     check_enough(x, pairs)
-    x, read, left_out = read_words(x, list(named.values()))
-    named = dict(zip(named, read, strict=True))
+    read, given = read_all(x, list(named.values()), counts, drop_empty)
+    x, index, named = read.x, read.index_of(index), dict(zip(named, given, strict=True))
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
+    domain = common_domain(x, named, kernel)
+    suspicions = (
+        identity_notes(named, x, operators, coordinates=domain.coordinates, **options) if check and not domain.weighted else ()
+    )
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
-        prepared = prepare(x, list(scores.values()), kernel, holdout, standardise, counts)
+        own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
+        prepared = prepare(domain.data("x", x), own, kernel, apart, standardise, counts)
         titles = tuple(f"scores of {name}" for name in named)
         family = hypotheses(prepared.x, prepared.scores, titles, prepared.kernel, prepared.operators, prepared.mask)
+        family = [one._replace(smoothing=domain.name) for one in family]
 
         def test(family: list[Hypothesis]) -> RankResult:
             return rank_all(studentise(family, wanted, place), tuple(named), wanted)[0]
 
         result = test(family)
-        made = {"": Made(list(scores.values()), prepared)}
+        made = {domain.name: Made(own, prepared)}
         doubt = doubts(lambda: result, tuple(named), made, family, test, lambda one: frozenset(one.better))
     quality = {name: doubt.of(chain_quality([one]), name) for name, one in scores.items()}
-    notes = [*left_out, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [*read.notes, *domain.notes, *suspicions, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
+    chosen |= {"drop_empty": drop_empty, "check": check}
     answer = replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),

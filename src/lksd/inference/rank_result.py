@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .details import Diagnostics
 from .results import TestResult
+from .verdicts import by_margin, short_labels
 
+LISTED = 8  # models in a sentence
 NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 
 
@@ -19,8 +22,13 @@ NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 class RankResult(TestResult):
     """Models from the best to the worst, and which differences are more than chance.
 
-    ``statistic``, ``pvalue`` and ``reject`` tell of the most significant of all differences. All arrays are in the order of
-    ``names``.
+    ``pvalue`` is the smallest of all, ``reject`` says whether a difference is significant that no other test
+    disputes. All arrays are in the order of ``names``.
+
+    Where several kernels and operators were tested, ``pvalues`` and all that follows from them (``better``,
+    ``confidence_set``, ``disputed``, the sentence) are those of all together, while ``statistic``, ``names``,
+    discrepancies, differences, intervals and selective p-values are those of one: the most significant of
+    those whose first model is in the confidence set.
 
     Attributes
     ----------
@@ -31,7 +39,7 @@ class RankResult(TestResult):
     differences, standard_errors : (M, M) arrays
         Entry [i, j] is KSD_i^2 - KSD_j^2, positive where j fits better, and its standard error.
     pvalues : (M, M) array
-        Entry [i, j] for H0: i fits at least as well as j; adjusted for all pairs (and all kernels and operators).
+        Entry [i, j] for H0: i fits at least as well as j (by every kernel and operator); adjusted for all pairs (and for them).
     lower : (M, M) array
         Lower ends of simultaneous intervals of level 1 - alpha; see ``interval``.
     selective_pvalues : (M,) array
@@ -41,8 +49,6 @@ class RankResult(TestResult):
         One entry for each kernel and operator where several were tested.
     diagnostics : tuple of Diagnostics
         How each model's scores were estimated, where models were given.
-    withheld : str or None
-        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     names: tuple[str, ...]
@@ -60,7 +66,6 @@ class RankResult(TestResult):
     notes: tuple[str, ...] = ()
     tests: tuple[RankResult, ...] = ()
     diagnostics: tuple[Diagnostics, ...] = ()
-    withheld: str | None = None
 
     @property
     def adjusted_pvalues(self) -> np.ndarray:
@@ -69,8 +74,26 @@ class RankResult(TestResult):
 
     @property
     def confidence_set(self) -> tuple[str, ...]:
-        """The models not shown to be worse than another: all the best ones are among them with probability 1 - alpha."""
-        return tuple(name for name, p in zip(self.names, self.adjusted_pvalues, strict=True) if p > self.alpha)
+        """The models not shown to be worse than another: all that are best (by every kernel and operator) are
+        among them with probability 1 - alpha. A model is not left out for a difference that is disputed."""
+        return tuple(name for name, worse in zip(self.names, self.shown_worse, strict=True) if not worse.any())
+
+    @property
+    def shown_worse(self) -> np.ndarray:
+        """(M, M), whether model i is shown to be worse than j, and nothing shows the contrary."""
+        groups = self._groups
+        return (self.pvalues <= self.alpha) & (groups[:, None] != groups)
+
+    @property
+    def disputed(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of models on whose order the tests disagree: significant differences lead from each of them to all the others."""
+        groups = self._groups
+        found = [tuple(name for name, own in zip(self.names, groups, strict=True) if own == group) for group in np.unique(groups)]
+        return tuple(sorted((group for group in found if len(group) > 1), key=lambda group: self.names.index(group[0])))
+
+    @property
+    def _groups(self) -> np.ndarray:
+        return connected_components(self.pvalues <= self.alpha, connection="strong")[1]
 
     def interval(self, model: str, other: str) -> tuple[float, float]:
         """The simultaneous interval, of level 1 - alpha, for KSD^2 of ``model`` minus that of ``other``."""
@@ -84,25 +107,44 @@ class RankResult(TestResult):
 
     @property
     def better(self) -> tuple[tuple[str, str], ...]:
-        """All pairs (better, worse) of models whose difference is significant."""
+        """All pairs (better, worse) of models whose difference is significant; both ways round where tests disagree."""
         return tuple((self.names[j], self.names[i]) for i, j in np.argwhere(self.pvalues <= self.alpha))
 
     @property
-    def sentence(self) -> str:
-        if self.withheld is not None:
-            return f"Withheld: {self.withheld}"
-        by = f" by more than {number(self.margin)}" if self.margin else ""
-        best, others = self.names[0], self.confidence_set
-        if len(others) == len(self.names):
-            more = f"{len(self.better)} differences are significant" if self.reject else "no difference is significant"
-            return (
-                f"{best} comes out best, but no model is shown to be worse than another{by} ({pvalue_text(self.pvalue)}): {more}."
-            )
-        if others == (best,):
-            return f"{best} fits best{by} (level {self.alpha:g})."
-        among = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
+    def _verdict(self) -> str:
+        kept = self.confidence_set
+        if contested := [group for group in self.disputed if set(group) & set(kept)]:
+            return self._disagreement(contested)
+        by = by_margin(self.margin)
+        if kept == (self.names[0],):
+            return f"{kept[0]} fits best{by} (level {self.alpha:g})."
+        if len(kept) == 1:
+            return f"Only {kept[0]} is not shown to be worse than another{by} (level {self.alpha:g})."
+        agreed = self.names[0] in kept and all(one.names[0] == self.names[0] for one in self.tests)
+        if len(kept) == len(self.names):
+            subject = f"{self.names[0]} comes out best, but no model" if agreed else "No model"
+            return f"{subject} is shown to be worse than another{by} ({pvalue_text(self.pvalue)})."
+        lead = f"{self.names[0]} comes out best; " if agreed else ""
+        return f"{lead}{len(kept)} of {len(self.names)} models are not shown to be worse than another{by}: {enumerated(kept)}."
+
+    def _disagreement(self, groups: list[tuple[str, ...]]) -> str:
+        """Between which models, and by which tests, of the dispute whose weaker side is the most significant."""
+        labels = short_labels([(one.operator, one.kernel) for one in self.tests])
+
+        def strongest(better: str, worse: str) -> tuple[float, str]:
+            pvalues = [one.pvalues[one.position(worse), one.position(better)] for one in self.tests]
+            return min(zip(pvalues, labels, strict=True))
+
+        members = {name for group in groups for name in group}
+        pairs = [(a, b) for a, b in self.better if {a, b} <= members and (b, a) in self.better]
+        if not pairs:
+            return f"The tests disagree on the order of {enumerated(groups[0])}."
+        a, b = min(pairs, key=lambda pair: (max(strongest(*pair), strongest(*pair[::-1])), strongest(*pair)))
+        (p, label), (against, other) = strongest(a, b), strongest(b, a)
+        more = f", and on {len(pairs) // 2 - 1} more pairs" if len(pairs) > 2 else ""
         return (
-            f"{best} comes out best; {len(others)} of {len(self.names)} models are not shown to be worse than another{by}: {among}."
+            f"The tests disagree: {label} says that {a} fits better than {b} ({pvalue_text(p)}), "
+            f"{other} that {b} does ({pvalue_text(against)}){more}."
         )
 
     @property
@@ -112,6 +154,7 @@ class RankResult(TestResult):
 
     @property
     def summary(self) -> Table:
+        contested = {name for group in self.disputed for name in group}
         header = ["rank", "model", "squared KSD", "std. error", "to best", "std. error", "adjusted p", "selective p", "in set"]
         kept = set(self.confidence_set)
         rows: list[tuple[str, ...]] = []
@@ -119,7 +162,7 @@ class RankResult(TestResult):
             to_best = (number(self.differences[i, 0]), number(self.standard_errors[i, 0])) if i else ("", "")
             selective = pvalue_cell(self.selective_pvalues[i]) if i else ""
             figures = (number(self.ksd[i]), number(self.ksd_errors[i]), *to_best, pvalue_cell(self.adjusted_pvalues[i]), selective)
-            rows.append((str(i + 1), name, *figures, "yes" if name in kept else "no"))
+            rows.append((str(i + 1), name, *figures, ("disputed" if name in contested else "yes") if name in kept else "no"))
         if self.diagnostics:
             header.append("scores")
             rows = [(*row, in_short(one)) for row, one in zip(rows, self.diagnostics, strict=True)]
@@ -183,6 +226,13 @@ class RankResult(TestResult):
             visible(self.sentence),
         ]
         return "\n".join(lines)
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """The first names, and how many there are more."""
+    if len(names) > LISTED:
+        return f"{', '.join(names[:LISTED])} and {len(names) - LISTED} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def in_short(quality: Diagnostics) -> str:

@@ -13,11 +13,10 @@ from .._progress import progress_wanted
 from ..engines import opened
 from . import ustatistic
 from .calibration import Edgeworth
-from .comparison import most_significant
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .hypotheses import hypotheses
 from .multiplicity import Adjusted, adjust
-from .rank_result import RankResult
+from .rank_result import RankResult, enumerated
 from .records import read_only
 from .selection import selective_pvalues
 from .settings import as_settings
@@ -94,7 +93,7 @@ def ranking_settings(chosen: dict[str, Any], options: Options) -> dict[str, Any]
 
 
 def rank_all(tests: list[Contrasts], names: tuple[str, ...], options: Options) -> tuple[RankResult, Contrasts]:
-    """The ranking of the kernel and operator with the most significant difference, with all the others in it."""
+    """The ranking by one kernel and operator, with the verdict of all of them."""
     live = np.concatenate([test.live for test in tests])
     adjusted = Adjusted(np.ones(0))
     if live.any():
@@ -108,9 +107,23 @@ def rank_all(tests: list[Contrasts], names: tuple[str, ...], options: Options) -
     ]
     if len(results) == 1:
         return results[0], tests[0]
-    best = most_significant(results, two_sided=True)
-    note = f"the kernel and operator with the most significant difference of {len(results)} is shown; all are corrected together."
-    return replace(results[best], tests=tuple(results), notes=(*results[best].notes, note)), tests[best]
+    every = [together(shown, results) for shown in results]
+    fair = [number for number, one in enumerate(every) if one.names[0] in one.confidence_set]
+    best = min(fair or range(len(every)), key=lambda number: (results[number].pvalue, -abs(results[number].statistic)))
+    return every[best], tests[best]
+
+
+def together(shown: RankResult, results: list[RankResult]) -> RankResult:
+    """The table of one kernel and operator with the p-values of all: the smallest for each pair of models."""
+    places = [[one.position(name) for name in shown.names] for one in results]
+    pvalues = np.min([one.pvalues[np.ix_(place, place)] for one, place in zip(results, places, strict=True)], 0)
+    result = replace(shown, pvalue=float(pvalues.min()), pvalues=read_only(pvalues), tests=tuple(results))
+    note = (
+        f"discrepancies and intervals are those of one of {len(results)} kernels and operators; "
+        "p-values and the confidence set are those of all, which are corrected together."
+    )
+    disputes = [f"the tests disagree on the order of {enumerated(group)}." for group in result.disputed]
+    return replace(result, reject=bool(result.shown_worse.any()), notes=(*shown.notes, note, *disputes))
 
 
 def ranked(
@@ -151,7 +164,7 @@ def ranked(
         selective_pvalues=read_only(selective[order]),
         margin=options.margin,
         correction=options.correction,
-        operator=str(test.hypothesis.operator),
+        operator=test.hypothesis.operator_name,
         calibration=calibration_of(test, options),
         notes=(*test.hypothesis.notes, *notes_of(test, names, options)),
     )

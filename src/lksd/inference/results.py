@@ -20,6 +20,7 @@ from .calibration import NullDistribution
 from .details import Diagnostics, Words
 from .records import BESIDE, encode, versions
 from .ustatistic import Components
+from .verdicts import OTHER, both_pvalues, by_margin, direction, sentence_of, smaller_pvalue
 
 SCHEMA = 3
 
@@ -28,7 +29,8 @@ SCHEMA = 3
 class TestResult(ABC):
     """What every test has; the subclasses say what was compared.
 
-    ``settings`` are the options of the call as given, ``versions`` those of the packages that computed.
+    ``settings`` are the options of the call as given, ``versions`` those of the packages that computed. ``withheld`` is a reason
+    for which no verdict is given; ``reject`` is then False.
     """
 
     statistic: float
@@ -38,15 +40,21 @@ class TestResult(ABC):
     n: int
     kernel: str
     seed: int
+    withheld: str | None = None
     settings: dict[str, Any] = field(default_factory=dict, metadata=BESIDE)
     versions: dict[str, str] = field(default_factory=versions, metadata=BESIDE)
 
     __test__ = False  # not a test class, whatever its name suggests to a test runner
 
     @property
-    @abstractmethod
     def sentence(self) -> str:
         """The verdict in words."""
+        return self._verdict if self.withheld is None else f"Withheld: {self.withheld}"
+
+    @property
+    @abstractmethod
+    def _verdict(self) -> str:
+        """The verdict, if it is not withheld."""
 
     @property
     @abstractmethod
@@ -81,13 +89,17 @@ class TestResult(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DifferenceResult(TestResult):
-    """A test on the difference of two discrepancies."""
+    """A test on the difference of two discrepancies.
+
+    ``pvalue_reverse`` is the p-value of the same test with the two models exchanged; None in files that were written without it.
+    """
 
     difference: float
     standard_error: float
     estimate: float  # what the statistic and the interval are made of: the difference, or its regularised form
     null: NullDistribution
     margin: float = 0.0
+    pvalue_reverse: float | None = None
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval for the difference of the squared discrepancies, with the test's calibration."""
@@ -109,7 +121,15 @@ class ComparisonResult(DifferenceResult):
     Attributes
     ----------
     statistic, pvalue, reject
-        T = sqrt(n) U / sqrt(v), its p-value, and the decision at level ``alpha``.
+        T = sqrt(n) U / sqrt(v), the p-value, and the decision at level ``alpha``. Where several hypotheses were tested together,
+        ``pvalue`` is the smallest of all, and T with what else belongs to one hypothesis is that of the most significant
+        in either direction. ``reject`` is False where the tests disagree, or where the verdict is withheld.
+    pvalue_reverse
+        The p-value for P being better than Q: the ``pvalue`` of the call with the models exchanged.
+    favours : "P", "Q" or None
+        The model that is shown to fit better, in either direction and whatever ``alternative`` is.
+    disputed : bool
+        Whether hypotheses that were tested together are significant in opposite directions.
     difference, standard_error
         U(P) - U(Q), positive when Q fits better, and sqrt(v/n).
     margin
@@ -120,12 +140,14 @@ class ComparisonResult(DifferenceResult):
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
         What each observation adds to ``difference``.
+    kept : (n,) array or None
+        The rows of the observations in the data as given, where empty documents were left out; None where none were.
     words : Words or None
-        What each word adds to it, where discrete models were given.
+        What each word (or value) adds to it, where discrete models were given.
     order : (L,) array or None
         The order of the values in a cyclic operator; None is their own.
     tests : tuple of ComparisonResult
-        One entry for each kernel and operator where several were tested; p-values are adjusted.
+        One entry for each kernel and operator where several were tested, or the MMD beside; p-values are adjusted.
     rejected : tuple of str
         The null hypotheses that are rejected, where several were tested.
     mmd : MMDResult or None
@@ -136,8 +158,6 @@ class ComparisonResult(DifferenceResult):
         How the scores were estimated, where models were given.
     notes : tuple of str
         What a reader should know about how this result came about.
-    withheld : str or None
-        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     ksd_p: float
@@ -157,18 +177,42 @@ class ComparisonResult(DifferenceResult):
     words: Words | None = None
     order: np.ndarray | None = None
     mmd: MMDResult | None = None
-    withheld: str | None = None
+    kept: np.ndarray | None = None
+
+    @property
+    def ksd_tests(self) -> tuple[ComparisonResult, ...]:
+        """The hypothesis of each kernel and operator: this one, where there are no others."""
+        return self.tests or (self,)
+
+    @property
+    def every_test(self) -> tuple[DifferenceResult, ...]:
+        """All hypotheses that were tested together, the MMD among them."""
+        return self.ksd_tests if self.mmd is None else (*self.ksd_tests, self.mmd)
+
+    @property
+    def disputed(self) -> bool:
+        return {"P", "Q"} <= {direction(one) for one in self.every_test}
+
+    @property
+    def favours(self) -> str | None:
+        if self.disputed or self.withheld is not None:
+            return None
+        return next((found for one in self.every_test if (found := direction(one))), None)
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """The null hypotheses that are rejected, by discrepancy, operator and kernel."""
-        found = [f"KSD, {one.operator}, {one.kernel}" for one in self.tests or (self,) if one.reject]
+        """The null hypotheses that are rejected, by discrepancy, operator and kernel; each alone, also where they disagree."""
+        found = [f"KSD, {one.operator}, {one.kernel}" for one in self.ksd_tests if one.reject]
         return (*found, f"MMD, {self.mmd.kernel}") if self.mmd is not None and self.mmd.reject else tuple(found)
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
-        """The observations that decide, with their contributions, the largest first."""
+        """The observations that decide, by their rows in the data as given, with their contributions, the largest first."""
         order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
-        return [(int(i), float(self.contributions[i])) for i in order]
+        return [(self.row(i), float(self.contributions[i])) for i in order]
+
+    def row(self, number: int) -> int:
+        """Where an observation stands in the data as they were given."""
+        return int(number if self.kept is None else self.kept[number])
 
     @property
     def calibration(self) -> str:
@@ -250,44 +294,22 @@ class ComparisonResult(DifferenceResult):
         write_report(self, path, names, observations)
 
     @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-        if self.withheld is not None:
-            return f"Withheld: {self.withheld}"
-        if self.mmd is None:
-            return self._verdict
-        return f"By the KSD: {self._verdict} By the MMD: {self.mmd.sentence}"
-
-    @property
     def _verdict(self) -> str:
-        p = pvalue_text(self.pvalue)
-        if self.indistinguishable:
-            return "P and Q are indistinguishable on this data: their scores agree to rounding."
-        if self.reject:
-            better, worse = ("Q", "P") if self.statistic > 0 else ("P", "Q")
-            return f"{better} fits better than {worse}{self._by_margin} ({p})."
-        if self.alternative == "greater" and self.difference <= self.margin:
-            found = f"at most {number(self.margin)}" if self.margin else "not positive"
-            return f"No evidence that Q fits better than P{self._by_margin} ({p}): the estimated difference is {found}."
-        size = self.required_n(0.8)
-        if not self.n < size < math.inf:
-            return f"Undecided ({p})."
-        return (
-            f"Undecided ({p}): a new sample of {size:,.0f} would reject with probability 0.8 "
-            "if the true difference equals the estimate."
-        )
-
-    @property
-    def _by_margin(self) -> str:
-        return f" by more than {number(self.margin)}" if self.margin else ""
+        return sentence_of(self)
 
     @property
     def question(self) -> str:
         if self.alternative == "two-sided":
             equal = f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
-            return f"H0: P and Q {equal};  H1: one fits better{self._by_margin}"
+            return f"H0: P and Q {equal};  H1: one fits better{by_margin(self.margin)}"
         null = f"KSD(P)^2 - KSD(Q)^2 <= {number(self.margin)}" if self.margin else "P fits at least as well as Q"
-        return f"H0: {null};  H1: Q fits better{self._by_margin}"
+        return f"H0: {null};  H1: Q fits better{by_margin(self.margin)}"
+
+    @property
+    def pvalue_line(self) -> str:
+        """The p-value, and the reverse one where that is the smaller."""
+        more = f" (reverse: {pvalue_text(smaller_pvalue(self))})" if smaller_pvalue(self) < self.pvalue else ""
+        return pvalue_text(self.pvalue) + more
 
     @property
     def summary(self) -> Table:
@@ -302,9 +324,13 @@ class ComparisonResult(DifferenceResult):
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
-        tested = [(t, t.operator) for t in self.tests or (self,)] + ([(self.mmd, "MMD")] if self.mmd is not None else [])
-        rows = [(f"{t.statistic:.3f}", pvalue_cell(t.pvalue), "yes" if t.reject else "no", name, t.kernel) for t, name in tested]
-        return Table(("T", "adjusted p", "rejected", "operator", "kernel"), rows, left=(3, 4))
+        rows = []
+        for test in self.every_test:
+            reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
+            name = test.operator if isinstance(test, ComparisonResult) else "MMD"
+            better = direction(test) or ""
+            rows.append((f"{test.statistic:.3f}", pvalue_cell(test.pvalue), reverse, better, name, test.kernel))
+        return Table(("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5))
 
     def __str__(self) -> str:
         lines = [
@@ -312,7 +338,7 @@ class ComparisonResult(DifferenceResult):
             "",
             *self.summary.lines(),
             "",
-            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}; {self.variance} variance",
+            f"T = {self.statistic:.3f}, {self.pvalue_line}, n = {self.n}; {self.variance} variance",
             f"p-value  {self.calibration}",
             f"kernel   {visible(self.kernel)}",
             f"operator {visible(self.operator)}",
@@ -327,7 +353,8 @@ class ComparisonResult(DifferenceResult):
                 for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
             ]
             cells = [tuple("" if cell == "nan" else cell for cell in row) for row in rows]
-            lines += ["", *Table(("document", "adds to P - Q", "word", "adds to P - Q"), cells, left=(2,)).lines()]
+            whole, part = self.words.kinds
+            lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
         return "\n".join(lines)
 
@@ -342,14 +369,16 @@ class MMDResult(DifferenceResult):
     n_q: int
 
     @property
-    def sentence(self) -> str:
-        p = pvalue_text(self.pvalue)
-        better, worse = ("Q", "P") if self.statistic > 0 or not self.reject else ("P", "Q")
-        return (
-            f"{better} fits better than {worse} ({p})."
-            if self.reject
-            else f"No evidence that {better} fits better than {worse} ({p})."
-        )
+    def favours(self) -> str | None:
+        """The model that is shown to fit better: "P", "Q" or None."""
+        return None if self.withheld is not None else direction(self)
+
+    @property
+    def _verdict(self) -> str:
+        better = self.favours
+        if better is None:
+            return f"Undecided ({both_pvalues(self)})."
+        return f"{better} fits better than {OTHER[better]} ({pvalue_text(smaller_pvalue(self))})."
 
     @property
     def question(self) -> str:
@@ -390,12 +419,9 @@ class GoodnessOfFitResult(TestResult):
     replicates: int
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
-    withheld: str | None = None
 
     @property
-    def sentence(self) -> str:
-        if self.withheld is not None:
-            return f"Withheld: {self.withheld}"
+    def _verdict(self) -> str:
         p = pvalue_text(self.pvalue)
         return f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
 

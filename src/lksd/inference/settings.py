@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import numpy as np
+
+from .._validation import column_names
 from ..scores import ScoreEstimate
 
 
@@ -19,6 +23,8 @@ def plain(value: Any) -> Any:
         return f"scores {value.method}"
     if isinstance(value, (tuple, list)) and len(value) <= 20:
         return [plain(entry) for entry in value]
-    if hasattr(value, "shape"):
-        return f"array of shape {tuple(value.shape)}" if value.shape else value.item()
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        return f"array of shape {value.shape}" if value.shape else value.item()
+    if column_names(value) is not None:
+        return f"data frame of shape {tuple(value.shape)}"
     return getattr(value, "__name__", str(value))

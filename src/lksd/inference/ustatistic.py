@@ -79,8 +79,10 @@ def ustat_variance(rows: Rows, squares: Any) -> Any:
 
 
 def vstat_variance(rows: Rows, diagonal: Rows) -> Any:
-    """4 zeta_1 by a V-statistic: the variance of the row means, the diagonal included (Appendix C.4)."""
-    return 4 * np.var((rows + diagonal) / rows.shape[-1], axis=-1)
+    """The part of zeta_1 in n Var(U), eq. (A.2), with zeta_1 by a V-statistic (Appendix C.4): the variance of the row means,
+    the diagonal included."""
+    n = rows.shape[-1]
+    return 4 * (n - 2) / (n - 1) * np.var((rows + diagonal) / n, axis=-1)
 
 
 class Regularised(NamedTuple):

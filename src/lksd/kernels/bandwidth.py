@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._documents import word_counts
 from .._validation import check_count, check_number, check_reals
 
 SUBSET = 2_000
@@ -51,6 +52,17 @@ def coordinate_medians(x) -> tuple[np.ndarray, str]:
             "Drop the column, or give the scales yourself."
         )
     return scales**2, f"median of each coordinate over {pairs}"
+
+
+def bag_median(tokens: np.ndarray, words: int) -> tuple[np.ndarray, str]:
+    """The median of the squared distances between word counts, at least 1: documents that differ are no closer."""
+    check_count("x", len(tokens), minimum=2)
+    rows, pairs = subset(tokens)
+    counts = word_counts(rows, words)
+    common = (counts @ counts.T).toarray()
+    squares = np.diag(common)
+    distances = (squares[:, None] + squares - 2 * common)[np.triu_indices(len(rows), 1)]
+    return np.maximum(np.median(distances), 1.0), f"median of {pairs}"
 
 
 def covariance_preconditioner(x, shrinkage: float) -> tuple[np.ndarray, str]:

@@ -7,10 +7,12 @@ from abc import abstractmethod
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._documents import as_tokens
 from .._float64 import float64_values
-from .._validation import check_size
+from .._validation import check_range, check_size
+from .bandwidth import bag_median
 from .base import Domain, Kernel
-from .radial import Radial
+from .radial import IMQ, Radial
 
 
 class IntegerDistance(Kernel):
@@ -66,7 +68,9 @@ class OneHot(Mismatches):
 class BagOfWords(IntegerDistance):
     """A radial kernel on word counts; the work depends on the document lengths, not on the vocabulary.
 
-    Observations are token ids (n, D), token-id lists, or SciPy sparse counts.
+    Observations are token ids (n, D), token-id lists, or SciPy sparse counts. ``median`` takes the scale of the base kernel from
+    them, the default of ``compare``: with a scale far below the distances between documents, a text that occurs twice outweighs
+    all others.
 
     Examples
     --------
@@ -81,6 +85,17 @@ class BagOfWords(IntegerDistance):
 
     def __check_init__(self):
         check_base("BagOfWords", self.base)
+
+    @classmethod
+    def median(cls, x, vocabulary_size: int, base: type[Radial] = IMQ, mask=None) -> BagOfWords:
+        """The kernel whose squared scale is the median of the squared distances between the word counts of ``x``, at least 1.
+
+        ``mask`` marks the positions that exist in an array of token ids.
+        """
+        tokens, size = as_tokens(x, mask), check_size("vocabulary_size", vocabulary_size)
+        check_range("x", tokens, size)
+        scale, source = bag_median(tokens, size)
+        return cls(base(scale, source=source), size)
 
     def distance(self, x, y):
         def common(a, b):

@@ -20,8 +20,8 @@ class LatentVariableModel(eqx.Module):
     """One observation x and its latent z: a prior and a likelihood.
 
     A subclass gives ``log_prior(z)`` and ``log_likelihood(x, z)``, and ``sample(key) -> (z, x)`` or
-    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. The
-    likelihood may lack a factor that does not depend on z.
+    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. Additive
+    constants of either density may be left out. A term in x must stay, also one without z: the score is its gradient.
 
     A latent with constraints (positive, in an interval) must give ``constrain(u) -> z`` from unconstrained reals u
     and its inverse ``unconstrain(z) -> u``; chains then run on u, with the Jacobian found by differentiation.
@@ -29,8 +29,8 @@ class LatentVariableModel(eqx.Module):
     A likelihood whose missing normaliser depends on z declares ``normalised = False`` and gives
     ``sample_likelihood(key, z) -> x``, for the exchange algorithm.
 
-    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z, up to a term that does not
-    depend on z, and computes what depends on x alone once for all z.
+    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z and computes what depends on x
+    alone once for all z. Chains alone use it, so here a term without z may be left out.
 
     It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
     gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
@@ -42,10 +42,16 @@ class LatentVariableModel(eqx.Module):
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
     p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
     values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out
-    given the rest. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
+    given the rest; and ``value_probabilities()``, the mean probability of each value as an (L,) NumPy array: where all models of a
+    call have it, the operators order the values by it, so that neighbours are about equally frequent, else they stand in their own
+    order. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
     ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
 
     A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).
+
+    A model of real numbers declares its ``support`` where that is not all of space: "positive", "unit" (between 0 and 1),
+    "simplex", a pair of bounds such as ``(0, 10)``, or a tuple with one of these for each column. Models are then compared in
+    coordinates without a boundary. "real" says that all real numbers are meant, also where the data are positive or integers.
 
     A model of unit vectors declares ``directional = True``; its densities are those on the sphere, written for any x in space.
 
@@ -76,6 +82,7 @@ class LatentVariableModel(eqx.Module):
     exchangeable: ClassVar[bool] = False
     any_length: ClassVar[bool] = False
     directional: ClassVar[bool] = False
+    support: ClassVar[Any] = None  # nothing declared
     graphs: ClassVar[bool] = False
 
     @abstractmethod
@@ -84,7 +91,7 @@ class LatentVariableModel(eqx.Module):
 
     @abstractmethod
     def log_likelihood(self, x, z):
-        """log p(x | z), up to a term that does not depend on z."""
+        """log p(x | z), up to a constant; a term in x alone is part of the score and must stay."""
 
     def constrain(self, u):
         """z from unconstrained reals."""

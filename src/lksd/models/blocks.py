@@ -17,6 +17,7 @@ from .mixture import check_weights
 from .topics import pick
 
 CHEAP = 300_000  # assignments of blocks times edges up to which all are enumerated unasked
+LARGEST = 2**20  # assignments of nodes to blocks that are enumerated where that is demanded
 
 
 class StochasticBlockModel(LatentVariableModel):
@@ -147,6 +148,11 @@ class StochasticBlockModel(LatentVariableModel):
 
     def marginal_ratios(self, x, values):
         """p(x with x_e -> v) / p(x), by enumeration of all blocks."""
+        if self.n_latent_values**self.nodes > LARGEST:
+            raise ValueError(
+                f"exact: {self.nodes} nodes in {self.n_latent_values} blocks can be assigned in more than {LARGEST:,} ways. "
+                "Leave exact=None to estimate the scores."
+            )
         every = np.array(list(itertools.product(range(self.n_latent_values), repeat=self.nodes)))
         chances: Any = jax.vmap(self.edge_chances)(jnp.asarray(every))  # (K^N, E)
         own = jnp.where(x == 1, chances, 1 - chances)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -41,6 +41,8 @@ class Decoder(LatentVariableModel):
     network: Any
     noise: np.ndarray = eqx.field(converter=as_float64)
     latent_dim: int = eqx.field(static=True)
+
+    support: ClassVar[Any] = "real"
 
     def __init__(self, network: Any, noise: Any, latent_dim: int | None = None):
         if not callable(network):

@@ -7,7 +7,7 @@ the predictive density of a new observation is a finite Gaussian mixture.
 from __future__ import annotations
 
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -60,6 +60,7 @@ class DirichletProcessMixture(LatentVariableModel):
                 raise ValueError(f"{name}: expected positive; got {value}. Variances and the total mass are positive.")
 
     complete: ClassVar[bool] = False  # p(train) is missing
+    support: ClassVar[Any] = "real"
 
     # -------------------------------------------------- the partition of the training data
 

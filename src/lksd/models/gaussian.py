@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,6 +19,8 @@ LOG_2PI = np.log(2 * np.pi)
 
 class LinearGaussian(LatentVariableModel):
     """x | z ~ N(A z + location, diag(variances)), z ~ N(0, I): everything is in closed form."""
+
+    support: ClassVar[Any] = "real"
 
     @property
     @abstractmethod

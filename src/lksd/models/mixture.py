@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -53,6 +54,8 @@ class GaussianMixture(FiniteMixture):
     weights: np.ndarray = eqx.field(converter=as_float64)
     means: np.ndarray = eqx.field(converter=as_float64)
     covariances: np.ndarray = eqx.field(converter=as_float64)
+
+    support: ClassVar[Any] = "real"
 
     def __check_init__(self):
         count, dim = self.means.shape if self.means.ndim == 2 else (0, 0)

@@ -78,6 +78,10 @@ class PosteriorPredictive(LatentVariableModel):
     def directional(self) -> bool:  # type: ignore[override]
         return self.models.directional
 
+    @property
+    def support(self) -> Any:
+        return self.models.support
+
     def chosen(self, index) -> Any:
         """The model with the parameters of one draw."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index] if isinstance(leaf, ARRAYS) else leaf, self.models)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -21,6 +21,8 @@ class Smoothed(LatentVariableModel):
 
     model: Any
     scale: np.ndarray = eqx.field(converter=as_float64)
+
+    support: ClassVar[Any] = "real"
 
     def log_prior(self, z):
         inner, y = z

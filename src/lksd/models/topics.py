@@ -17,6 +17,7 @@ from .._vocabulary import Vocabulary, as_vocabulary
 from .base import LatentVariableModel, simulation
 
 FEW = 16  # weights that are summed one by one
+LARGEST = 2**27  # coefficients of the dynamic program, 1 GB of them
 CHEAP = 5_000_000  # operations of the dynamic program for one document up to which it is used unasked
 
 
@@ -153,19 +154,28 @@ class LDA(LatentVariableModel):
 
     # -------------------------------------------------- exact, for few topics
 
-    def exact_cost(self, length: int) -> float:
-        """The operations that the exact ratios of one document take."""
-        return float(length + 1) ** (self.n_latent_values - 1) * length * self.n_latent_values
+    def exact_cost(self, length: int) -> int:
+        """The operations that the exact ratios of one document take: an integer, which no size makes overflow."""
+        return self.coefficients(length) * length * self.n_latent_values
+
+    def coefficients(self, length: int) -> int:
+        """Of the polynomial that the dynamic program computes."""
+        return (length + 1) ** (self.n_latent_values - 1)
 
     def exact_is_cheap(self, length: int) -> bool:
         return self.exact_cost(length) <= CHEAP and self.in_range(length)
 
     def in_range(self, length: int) -> bool:
         """Whether the coefficients of the dynamic program stay above the smallest numbers."""
-        return length * math.log(max(self.n_latent_values, 2)) < 600
+        return length * math.log(self.n_latent_values) < 600
 
     def marginal_ratios(self, x, values):
         """p(x with x_d -> v) / p(x): p is linear in the word probabilities at a position, so its slope there says it all."""
+        if self.coefficients(x.shape[0]) > LARGEST:
+            raise ValueError(
+                f"exact: the dynamic program for {self.n_latent_values} topics and documents of {x.shape[0]} words has more than "
+                f"{LARGEST:,} coefficients. Leave exact=None to estimate the scores."
+            )
         if not self.in_range(x.shape[0]):
             raise ValueError(
                 f"exact: documents of {x.shape[0]} words are too long for the dynamic program, whose numbers underflow. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -36,6 +36,8 @@ class TruncatedPPCA(LatentVariableModel):
     radius: np.ndarray = eqx.field(converter=as_float64)
     flat_radius: np.ndarray = eqx.field(converter=as_float64)
     log_mass: Any = eqx.field(init=False, default=None)
+
+    support: ClassVar[Any] = "real"
 
     def __check_init__(self):
         check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), np.zeros(()))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._text import number
 from ..inference.details import Words
+
+if TYPE_CHECKING:
+    from ..inference.results import ComparisonResult
 
 SHOWN = 8  # on each side
 LARGEST_IMAGE = 128  # pixels of its longer side
@@ -25,20 +28,22 @@ class Shown(NamedTuple):
     text: str = ""
 
 
-def check_observations(observations, n: int) -> None:
-    """As many as were tested."""
+def check_observations(observations, n: int, rows: np.ndarray | None) -> None:
+    """As many as were tested; all that were given, where some of them were left out."""
     if isinstance(observations, str) or not (getattr(observations, "shape", None) or hasattr(observations, "__len__")):
         raise TypeError(f"observations: expected the data of the comparison; got {observations!r}. Give the array.")
     count = observations.shape[0] if hasattr(observations, "shape") else len(observations)
-    if count != n:
-        raise ValueError(f"observations: expected the {n} that were tested; got {count}. Give the data of the comparison.")
+    if count != n if rows is None else count <= rows.max():
+        wanted = f"the {n} that were tested" if rows is None else f"all that were given, at least {rows.max() + 1}"
+        raise ValueError(f"observations: expected {wanted}; got {count}. Give the data of the comparison.")
 
 
-def deciding(contributions: np.ndarray, observations, words: Words | None, sign: int) -> list[Shown]:
+def deciding(result: ComparisonResult, observations, sign: int) -> list[Shown]:
     """The observations with the largest parts of this sign."""
-    order = np.argsort(-sign * contributions, kind="stable")[:SHOWN]
-    chosen = [int(i) for i in order if sign * contributions[i] > 0]
-    return [Shown(i, f"{contributions[i]:+.3g}", *pictured(observations, i, words)) for i in chosen]
+    parts = result.contributions
+    order = np.argsort(-sign * parts, kind="stable")[:SHOWN]
+    chosen = [(result.row(i), parts[i]) for i in order if sign * parts[i] > 0]
+    return [Shown(row, f"{part:+.3g}", *pictured(observations, row, result.words)) for row, part in chosen]
 
 
 def pictured(observations, index: int, words: Words | None) -> tuple[str, str]:

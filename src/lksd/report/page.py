@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text
+from .._text import Table, number, pvalue_cell, rhat_text
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -97,7 +97,7 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
     if isinstance(names, str) or len(names) != 2:
         raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
     if observations is not None:
-        check_observations(observations, result.n)
+        check_observations(observations, result.n, result.kept)
     two_sided = result.alternative == "two-sided"
     return render_page(
         "report.html",
@@ -105,17 +105,17 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
         names=[shown(str(name), LONGEST_NAME) for name in names],
         question="Which of P and Q fits the data better?" if two_sided else "Does Q fit the data better than P?",
         hypothesis=f"{result.question}.",
-        pvalue=pvalue_text(result.pvalue),
+        pvalue=result.pvalue_line,
         plots={
             "comparison": drawn(plots.plot_comparison, result, "Forest plot of both discrepancies and their difference"),
             "null": result.standard_error > 0 and drawn(plots.plot_null, result, "The difference over its null distribution"),
             "contributions": drawn(plots.plot_contributions, result, "What each observation adds to the difference"),
-            "words": result.words is not None and drawn(plots.plot_words, result, "The words that add most to the difference"),
+            "words": result.words is not None and drawn(plots.plot_words, result, "What adds most to the difference"),
             "diagnostics": has_chains(result) and drawn(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
             "power": can_be_settled(result) and drawn(plots.plot_power, result, "Power against the sample size"),
         },
-        for_q=deciding(result.contributions, observations, result.words, 1),
-        for_p=deciding(result.contributions, observations, result.words, -1),
+        for_q=deciding(result, observations, 1),
+        for_p=deciding(result, observations, -1),
         contributions=Table(
             ("observation", "adds to P - Q", "speaks for"),
             [(str(i), number(part), "Q" if part > 0 else "P") for i, part in result.documents(LISTED)],
@@ -141,7 +141,7 @@ def words_table(result: ComparisonResult) -> Table | None:
     if result.words is None:
         return None
     rows = [(word, number(part), "Q" if part > 0 else "P") for word, part in result.words.top(LISTED)]
-    return Table(("word", "adds to P - Q", "speaks for"), rows, left=(0, 2))
+    return Table((result.words.kinds[1], "adds to P - Q", "speaks for"), rows, left=(0, 2))
 
 
 def quality_table(result: ComparisonResult) -> Table | None:

@@ -100,10 +100,12 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     observed, peak = result.statistic * error, heights.max() / error
     two_sided = result.alternative == "two-sided"
     tail = result.alpha / 2 if two_sided else result.alpha
-    thresholds = [result.null.upper_quantile(tail)] + ([result.null.lower_quantile(tail)] if two_sided else [])
+    thresholds = [result.null.upper_quantile(tail)]
+    if two_sided or not result.margin:  # the distance from a margin is that on the side of Q
+        thresholds.append(result.null.lower_quantile(tail))
     for number, t in enumerate(thresholds):
         if math.isfinite(t):
-            label = None if number else f"rejected beyond (level {result.alpha:g})"
+            label = None if number else f"significant beyond (level {result.alpha:g})"
             ax.plot([t * error] * 2, [0, peak], color=WARM, linewidth=1.2, linestyle="--", label=label)
     low, high = result.confidence_interval()
     if math.isfinite(low) and math.isfinite(high):
@@ -150,7 +152,7 @@ def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes
 
 
 def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
-    """The words that add most to the difference, or take most from it."""
+    """The words (or values) that add most to the difference, or take most from it."""
     ax = new_axes(ax)
     top = result.words.top(WORDS)[::-1] if result.words is not None else []
     values = [value for _, value in top]
@@ -158,7 +160,7 @@ def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
     ax.set_yticks(range(len(top)), [literally(word)[:24] for word, _ in top], fontsize=8)
     ax.axvline(0.0, color=FAINT, linewidth=1)
     ax.locator_params(axis="x", nbins=3)
-    ax.set_xlabel("words: add to P - Q")
+    ax.set_xlabel(f"{result.words.kinds[1] if result.words is not None else 'word'}s: add to P - Q")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax

@@ -158,11 +158,10 @@ def score_test(
     """``compare_scores``, and beside the MMD where its ``means`` are given."""
     options = Options("greater", alpha, 0.0, *how, "max-t", seed).checked()
     tests = studentise(family, options, known=known)
-    if means is None:
-        return decide(tests, options)[0]
-    result, _ = decide(tests, options, mmd_of_means(*means, family[0].kernel, options))
-    assert result.mmd is not None
-    return min((result, result.mmd), key=lambda one: one.pvalue)
+    mmd = None if means is None else mmd_of_means(*means, family[0].kernel, options)
+    result, _ = decide(tests, options, mmd)
+    strongest = min(result.ksd_tests, key=lambda one: (one.pvalue, -one.statistic))
+    return strongest if result.mmd is None else min((strongest, result.mmd), key=lambda one: one.pvalue)
 
 
 def kind_of(method: str) -> str:

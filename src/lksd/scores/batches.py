@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .._compile import compiled
+from .._compile import Program, compiled
 from .._device import on_device
 from .._float64 import float64
 from .._progress import track
@@ -31,6 +31,8 @@ BATCH, DISCRETE_BATCH = 16, 64
 LARGEST_BATCH, ROOM = 4_096, 2**21  # on accelerators, whose memory must hold so many bytes for each observation
 LARGEST_PART = 256  # observations of several small batches that are sent, and kept in a checkpoint, together
 PARTS = 16  # for each worker at least, so that all end at about the same time
+
+Groups = list[tuple[Point, Any]]  # observations of one shape, with their keys
 
 alone = threading.Lock()  # for programs that must not run at the same time
 
@@ -67,9 +69,9 @@ class Run(NamedTuple):
     disagreement: Float[np.ndarray, " n"]  # of halves of chains in the score; above 1 they do not agree
 
 
-def run(model, sampler, initial, points: Point, keys, plan: Plan, setup: Setup) -> Run:
-    """All observations, each reduced to what is kept as its batch ends."""
-    return in_batches(Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept(plan)), points, keys, setup)
+def run(model, sampler, initial, groups: Groups, plan: Plan, setup: Setup) -> list[Run]:
+    """All observations of every group, each reduced to what is kept as its batch ends."""
+    return in_batches(Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept(plan)), groups, setup)
 
 
 def kept(plan: Plan) -> Run:
@@ -79,37 +81,59 @@ def kept(plan: Plan) -> Run:
     return Run(averages, averages if plan.control else None, *[leaf] * 7)
 
 
-def in_batches(work: Work, points: Point, keys, setup: Setup) -> Any:
-    """The work on all observations; those that the checkpoint has are not run again."""
-    n, engine = len(points.x), setup.engine
-    observations = (to_numpy(points), np.asarray(jax.random.key_data(keys)))
-    left, stage = np.arange(n), None
-    leaves: list[np.ndarray] = []
-
-    def put(rows: np.ndarray, found: list[np.ndarray]) -> None:
-        if not leaves:
-            leaves.extend(np.empty((n, *leaf.shape[1:]), leaf.dtype) for leaf in found)
-        for whole, leaf in zip(leaves, found, strict=True):
-            whole[rows] = leaf
-
-    with track("chains", n) as advance:
-        if setup.checkpoint is not None:
+def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
+    """The work on all observations of every group; those that the checkpoint has are not run again."""
+    engine, total = setup.engine, sum(len(points.x) for points, _ in groups)
+    given = [(to_numpy(points), np.asarray(jax.random.key_data(keys))) for points, keys in groups]
+    results = [Results(len(points.x)) for points, _ in groups]
+    left, stages = [np.arange(len(points.x)) for points, _ in groups], {}
+    with track("chains", total) as advance:
+        for number, (points, keys) in enumerate(groups):
+            if setup.checkpoint is None:
+                break
             stage = setup.checkpoint.stage(identity(work.function, work.fixed, points, keys, work.plan, engine.backend))
             for rows, found in stage.finished():
-                put(rows, found)
-                left = np.setdiff1d(left, rows, assume_unique=True)
-            advance(n - len(left))
-        if len(left):
-            size = batch_of(points, setup)
-            parts = split(left, size, setup)
-            shared = work._replace(fixed=to_numpy(work.fixed)), chosen(observations, np.zeros(size, int))
-            done = engine.map(ready, shared, (chosen(observations, rows) for rows in parts))
-            for rows, found in zip(parts, done, strict=True):
-                if stage is not None:
-                    stage.write(rows, found)
-                put(rows, found)
-                advance(len(rows))
-    return jax.tree.unflatten(jax.tree.structure(work.kept), leaves)
+                results[number].put(rows, found)
+                left[number] = np.setdiff1d(left[number], rows, assume_unique=True)
+            stages[number] = stage
+        advance(total - sum(map(len, left)))
+        parts = [
+            Part(number, rows, size)
+            for number, (points, _) in enumerate(groups)
+            for size in [batch_of(points, setup, len(groups) > 1)]
+            for rows in split(left[number], size, setup)
+        ]
+        if parts:
+            items = ((*chosen(given[part.group], part.rows), part.size) for part in parts)
+            done = engine.map(ready, work._replace(fixed=to_numpy(work.fixed)), items)
+            for part, found in zip(parts, done, strict=True):
+                if part.group in stages:
+                    stages[part.group].write(part.rows, found)
+                results[part.group].put(part.rows, found)
+                advance(len(part.rows))
+    return [jax.tree.unflatten(jax.tree.structure(work.kept), one.leaves) for one in results]
+
+
+class Part(NamedTuple):
+    """Rows of a group that are sent together, in batches of one size."""
+
+    group: int
+    rows: Int[np.ndarray, " k"]
+    size: int
+
+
+class Results:
+    """The leaves of what is kept of n observations, as they come."""
+
+    def __init__(self, n: int):
+        self.n = n
+        self.leaves: list[np.ndarray] = []
+
+    def put(self, rows: np.ndarray, found: list[np.ndarray]) -> None:
+        if not self.leaves:
+            self.leaves = [np.empty((self.n, *leaf.shape[1:]), leaf.dtype) for leaf in found]
+        for whole, leaf in zip(self.leaves, found, strict=True):
+            whole[rows] = leaf
 
 
 def chosen(observations: Any, rows: np.ndarray) -> Any:
@@ -117,23 +141,27 @@ def chosen(observations: Any, rows: np.ndarray) -> Any:
 
 
 @float64
-def ready(shared: tuple[Work, Any]) -> Callable:
-    """The function of one part, its program compiled for batches of one size."""
-    work, (points, key_data) = shared
-    size, fixed = len(key_data), on_device(work.fixed)
+def ready(work: Work) -> Callable:
+    """The function of one part; its program is compiled for batches of one size by the first part that needs it."""
+    fixed = on_device(work.fixed)
+    locks: dict[Any, threading.Lock] = {}
 
     def arguments(points: Point, key_data: np.ndarray):
         return (*fixed, on_device(points), jax.random.wrap_key_data(jnp.asarray(key_data)), work.plan)
 
-    program = compiled(work.function, *arguments(points, key_data))
+    def program_for(observations, size: int) -> Program:
+        first = chosen(observations, np.zeros(size, int))
+        with locks.setdefault((size, first[0].x.shape), threading.Lock()):  # by one thread, while the others wait
+            return compiled(work.function, *arguments(*first))
 
     @float64
-    def part(observations) -> list[np.ndarray]:
-        n = len(observations[1])
+    def part(item) -> list[np.ndarray]:
+        *observations, size = item
+        n, program = len(observations[1]), program_for(tuple(observations), size)
         found = []
         for start in range(0, n, size):
             rows = np.minimum(start + np.arange(size), n - 1)
-            given = arguments(*chosen(observations, rows))
+            given = arguments(*chosen(tuple(observations), rows))
             with alone if program.runs_alone else nullcontext():
                 reduced = jax.block_until_ready(program(*given))
             kept = work.keep(jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: n - start], reduced))
@@ -143,10 +171,11 @@ def ready(shared: tuple[Work, Any]) -> Callable:
     return part
 
 
-def batch_of(points: Point, setup: Setup) -> int:
-    """Observations of a batch."""
+def batch_of(points: Point, setup: Setup, one_of_several: bool) -> int:
+    """Observations of a batch; no more than a power of two that holds them all where they are one group of several."""
     if setup.engine.backend == "cpu":
-        return BATCH if points.values is None else DISCRETE_BATCH
+        usual = BATCH if points.values is None else DISCRETE_BATCH
+        return min(usual, 1 << (len(points.x) - 1).bit_length()) if one_of_several else usual
     share, memory = -(-len(points.x) // setup.engine.workers), setup.engine.memory
     fits = LARGEST_BATCH if memory is None else min(LARGEST_BATCH, memory // ROOM)
     return multiple(setup.batch_size or min(share, fits), BATCH)

@@ -19,7 +19,7 @@ from ..models import LatentVariableModel
 from ..models.base import of_length
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import given_integers, log_posterior, split_latent
-from .conditional import Point, conditional_score, model_at
+from .conditional import Point, conditional_score, model_at, norm_of
 
 
 class Plan(NamedTuple):
@@ -143,7 +143,7 @@ def run_chain(model: LatentVariableModel, sampler: Sampler, point: Point, start,
         z = model.constrain(u)
         log_likelihood, score = conditional_score(model, point, z, plan.averaged)
         g = control_variate(model, x, u) if plan.control else jnp.zeros(0)
-        return score, g, jnp.stack([log_likelihood + model.log_prior(z), jnp.linalg.norm(score)])
+        return score, g, jnp.stack([log_likelihood + model.log_prior(z), norm_of(point, score)])
 
     def batch(carry, inputs):
         state, origin, moments, cross = carry

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
 
+from .._documents import numbered
 from ..models import LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
+from ..supports import Coordinates, Support, read_support
 from .chains import own_start
 
 
@@ -48,8 +51,8 @@ def checked_latent(model: LatentVariableModel, x):
     return z
 
 
-def check_possible(model, x: np.ndarray) -> None:
-    """Every word of every document can come from the model, where it can say so."""
+def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
+    """Every word of every document, or value of every observation, can come from the model, where it can say so."""
     if not hasattr(model, "impossible"):
         return
     where = np.argwhere(model.impossible(x))
@@ -57,10 +60,53 @@ def check_possible(model, x: np.ndarray) -> None:
         document, position = (int(i) for i in where[0])
         word, vocabulary = int(x[document, position]), getattr(model, "vocabulary", None)
         name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
+        whole, part = ("document", "word") if speaks_of_words(model) else ("observation", "value")
+        named = numbered(document, whole) if ids[document] == document else f"the {whole} with index {ids[document]}"
         raise ValueError(
-            f"x: word {word}{name} in document {document} has probability zero under {model}, and so has the document "
-            f"({len(set(where[:, 0].tolist()))} such documents). Smooth the model's probabilities, or remove the word."
+            f"x: {part} {word}{name} in {named} has probability zero under {model}, and so has the {whole} "
+            f"({len(set(where[:, 0].tolist()))} such {whole}s). Smooth the model's probabilities, or remove the {part}."
         )
+
+
+def speaks_of_words(*models) -> bool:
+    """Whether observations are documents: a model knows the words, or none minds their order."""
+    return any(getattr(model, "vocabulary", None) is not None for model in models) or all(model.exchangeable for model in models)
+
+
+def check_support(model: Any, declared: Any, x: np.ndarray, ids: np.ndarray) -> Support | None:
+    """Where the model says that observations lie: all of these do. A model that says nothing is not given integers."""
+    support = read_support(declared, x.shape[1])
+    if support is None:
+        whole = np.flatnonzero((x == np.rint(x)).all(0))
+        if len(whole):
+            which = "x" if len(whole) == x.shape[1] else f"column {whole[0]} of x"
+            raise ValueError(
+                f"x: expected real numbers for {model}, which does not say what it describes; {which} holds integers "
+                "only. A model of integers 0 .. L-1 declares n_values = L; counts without a bound cannot be compared yet; a "
+                "model that treats ratings, counts or rounded values as real numbers declares support = 'real'."
+            )
+        return None
+    check_inside(str(model), support, x, ids)
+    return support
+
+
+def check_inside(name: str, support: Support, x: np.ndarray, ids: np.ndarray) -> None:
+    """All observations lie inside the support of the model of this name."""
+    inside = Coordinates.of(support, x.shape[1]).inside(x)
+    if inside.all():
+        return
+    row, column = (int(i) for i in np.argwhere(~inside)[0])
+    value, count = x[row, column], int((~inside.all(1)).sum())
+    at_end = value in [end[column] for end in support.bounds(x.shape[1])] or (support.simplex and value in (0.0, 1.0))
+    why = (
+        "No density describes exact values at an end: leave them out, or use a model that gives them a probability."
+        if at_end
+        else "The model gives no density there: leave them out, or use another model."
+    )
+    raise ValueError(
+        f"x: {name} describes {support}; observation {ids[row]} has {value:g} in column {column} "
+        f"(observations of this kind: {count}). {why}"
+    )
 
 
 def kinds(z) -> set[str]:

@@ -50,6 +50,13 @@ def conditional_score(model: Any, point: Point, z, averaged: bool) -> tuple[Arra
     return log_likelihood, jnp.where(x[:, None] >= 0, ratios, 1.0).ravel()
 
 
+def norm_of(point: Point, score) -> Array:
+    """The length of what is averaged, without the positions that do not exist."""
+    if point.values is None or point.site is not None:
+        return jnp.linalg.norm(score)
+    return jnp.linalg.norm(jnp.where(point.x[:, None] >= 0, score.reshape(point.values.shape), 0.0))
+
+
 def density_ratios(log_density: Callable, x, values):
     """exp(log_density(x with x_d -> v) - log_density(x)) for every coordinate and replacement: (D, M)."""
     here = log_density(x)

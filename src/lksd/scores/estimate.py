@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._compile import remembered
-from .._documents import is_sparse, read_documents
+from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
@@ -22,13 +25,16 @@ from ..stein import Barker, DiscreteOperator, SteinOperator
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, checked_latent, kinds, latent_shapes
+from .checks import check_model, check_possible, check_support, checked_latent, kinds, latent_shapes
+from .columns import by_column_name
 from .conditional import Point, model_at
+from .control import Averages
 from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
-from .operators import is_discrete, operators_for
-from .ratios import by_modified_posterior, inflation, score_averages, shaped, targets
-from .rerun import First, run_again, said_of_reruns
+from .lengths import Group, joined, length_groups
+from .operators import check_alphabets, is_discrete, operators_for
+from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
+from .rerun import First, run_again
 from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
@@ -40,6 +46,7 @@ INDEPENDENT = 5  # draws of a batch from which the means of two are taken as ind
 CONTROL_VARIATES = ("auto", "none")
 
 
+@by_column_name
 @float64
 def estimate_scores(
     model: LatentVariableModel,
@@ -56,6 +63,7 @@ def estimate_scores(
     meeting_limit: int | None = None,
     initial: Start | None = None,
     counts: bool | None = None,
+    drop_empty: bool = False,
     index=None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -101,6 +109,9 @@ def estimate_scores(
         the model's ``initial``), every second one elsewhere, so that what is left of the beginning shows.
     counts : bool, optional
         Whether a dense ``x`` holds word counts instead of token ids.
+    drop_empty : bool
+        Leave out documents without words, or without any that the model knows, instead of refusing them. Scores have a row for each
+        that is left, ``index`` says which those are, and a note counts the others.
     index : (n,) integers, optional
         An id for each observation, which decides its chain's randomness (default 0 .. n-1).
     batch_size : int, optional
@@ -135,16 +146,23 @@ def estimate_scores(
     elif meeting_limit is not None:
         raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
     several = discrete and (isinstance(operator, (tuple, list)) or (operator is None and len(operators) > 1))
-    x, left_out = as_ids(x, vocabularies_of([model])[0]) if discrete and is_words(x) else (x, ())
-    data = read(model, operators, x, counts)
+    x, left_out = as_ids(x, vocabularies_of([model])[0], drop_empty) if discrete and is_words(x) else (x, ())
+    if drop_empty and not discrete:
+        raise ValueError(f"drop_empty: {model} describes real numbers, not documents. Leave it out.")
+    filled = drop_empty_documents(x, check_alphabets([model]), counts) if drop_empty else Filled(x)
+    data, left_out = read(model, operators, filled.x, counts), (*left_out, *filled.notes)
     check_count("x", len(data), minimum=1)
-    seed, ids = check_seed(seed), check_index(index, len(data))
+    seed, ids = check_seed(seed), check_index(filled.index_of(index), len(data))
     batch_size = None if batch_size is None else check_length("batch_size", batch_size, 1)
+    support = None
     if discrete:
-        check_possible(model, data)
+        check_possible(model, data, ids)
+    elif not model.directional:
+        support = check_support(model, model.support, data, ids)
     model = float64_leaves(model)
     operator = operators if several else operators[0]
     common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable, "graphs": model.graphs}
+    common["support"] = support
     note = getattr(model, "note", None)
     own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None
@@ -164,54 +182,55 @@ def estimate_scores(
         plan, notes = make_plan(warmup, draws, chains, controlled, real_size(z))
         plan = plan._replace(averaged=discrete and control_variates == "auto")
         keys, setup = observation_keys(seed, ids), Setup(batch_size, place, kept)
+        groups = length_groups(data, plan.chains * (plan.warmup + plan.batches * plan.batch_draws))
+        batches, own_ids = [group.of(points, keys) for group in groups], [ids[group.rows] for group in groups]
         if unbiased:
             pairs = pair_plan(plan, None if meeting_limit is None else check_length("meeting_limit", meeting_limit, 1))
-            found_pairs = unbiased_pairs(model, sampler, initial, points, keys, pairs, setup, ids)
-            return unbiased_estimate(found_pairs, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **common)
+            met = unbiased_pairs(model, sampler, initial, batches, pairs, setup, own_ids)
+            method = f"{sampler}, {pairs}"
+            return unbiased_estimate(met, groups, method, operators, wanted, several, notes=own_notes, **common)
         run_options = (model, float64_leaves(sampler), float64_leaves(initial))
         anywhere = isinstance(sampler, (Gibbs, Exact))
-
-        def sampled(points: Point, keys) -> Run:
-            found = run(*run_options, points, keys, plan, setup)
-            refuse(judge(found, plan, anywhere).faults, np.repeat(ids, len(keys) // len(ids)))
-            return found
-
-        found = run(*run_options, points, keys, plan, setup)
-        judged = judge(found, plan, anywhere)
-        refuse_all(judged.faults, ids)
-        good = judged.converged
+        modified = control_variates == "none" and any(isinstance(one, Barker) for one in operators)
+        if modified:
+            check_modified(model, points, sampler)
+        every = run(*run_options, batches, plan, setup)
+        judged = [judge(one, plan, anywhere) for one in every]
+        refuse_all(joined(groups, [one.faults for one in judged]), ids)
+        good = [one.converged for one in judged]
         if control_variates == "auto":
-            first = First(*run_options, points, plan, anywhere, real=kinds(z) == {"real"} and model.normalised)
-            found, judged = run_again(found, judged, first, ids, seed, setup)
-            notes = (*notes, *said_of_reruns(~good, judged.converged))
-        refuse(judged.faults, ids)
-        plan, remark = without_useless_control(found, plan, good if good.any() else judged.converged)
-        averages = found.plain if found.controlled is None or not plan.control else found.controlled
-        notes = (*notes, *remark)
-        parts = [averages]
+            first = First(*run_options, plan, anywhere, real=kinds(z) == {"real"} and model.normalised)
+            every, judged, said = run_again(every, judged, first, batches, own_ids, seed, setup)
+            notes = (*notes, *said)
+        refuse(joined(groups, [one.faults for one in judged]), ids)
+        found, converged = quality(groups, every), joined(groups, [one.converged for one in judged])
+        averages, remark = better_averages(every, plan, good)
+        if remark:
+            notes, plan = (*notes, remark), plan._replace(control=False)
+        parts = [[own] for own in averages]
         if wanted is not None:
-            ratios, modified = shaped(averages, wanted.values.shape[1:]), control_variates == "none"
-            factor = inflation(ratios.batch_means) if plan.batch_draws < INDEPENDENT else np.ones(len(data))
-            if modified and any(isinstance(one, Barker) for one in operators):
-                check_modified(model, points, sampler)
+
+            def barker(batch, own: np.ndarray, columns: list[int]) -> Averages:
+                points, keys = batch
+                (sites,) = run(*run_options, [neighbours(points, keys, columns)], plan, setup)
+                refuse(judge(sites, plan, anywhere).faults, np.repeat(own, len(sites.finite) // len(own)))
+                return by_modified_posterior(sites.plain, points.x, columns)
+
+            independent = plan.batch_draws >= INDEPENDENT
             parts = [
-                by_modified_posterior(sampled, points, columns, keys)
-                if modified and isinstance(one, Barker)
-                else score_averages(one, ratios, columns, factor, data >= 0)
-                for one, columns in zip(operators, wanted.columns, strict=True)
+                operator_averages(means, operators, wanted.of(group), independent, partial(barker, *rest) if modified else None)
+                for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
             ]
-    if not judged.converged.all():
-        warn(said_of_unconverged(judged.converged, found.rhat, found.ess, ids))
+    if not converged.all():
+        warn(said_of_unconverged(converged, found.rhat, found.ess, ids))
     return ScoreEstimate(
-        score=as_one([part.score for part in parts], several),
-        mcse=as_one([part.mcse for part in parts], several),
-        batch_means=as_one([part.batch_means for part in parts], several),
+        **score_fields(groups, parts, several),
         method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
         rhat=found.rhat,
         ess=found.ess,
         acceptance=found.acceptance,
         divergences=found.divergences.sum(1),
-        converged=judged.converged,
+        converged=converged,
         two_starts=initial is None and plan.chains > 1 and begins_twice(model, z),
         notes=(*notes, *own_notes),
         **common,
@@ -248,24 +267,34 @@ def at_first(model, points: Point):
     return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
 
 
-def without_useless_control(found: Run, plan: Plan, good: np.ndarray) -> tuple[Plan, tuple[str, ...]]:
-    """Without control variates where they do not reduce the error at observations with ``good`` chains."""
-    if not plan.control or found.controlled is None:
-        return plan, ()
-    rows = good if good.any() else slice(None)
-    if np.median(found.controlled.mcse[rows]) > np.median(found.plain.mcse[rows]):
-        return plan._replace(control=False), ("control variates did not reduce the error, so the plain means are used.",)
-    return plan, ()
+def better_averages(every: list[Run], plan: Plan, good: list[np.ndarray]) -> tuple[list[Averages], str | None]:
+    """The averages of every group, with control variates where they reduce the error at observations with ``good`` chains."""
+    plain, controlled = [found.plain for found in every], [found.controlled for found in every if found.controlled is not None]
+    if not plan.control or not controlled:
+        return plain, None
+    if median_error(controlled, good) > median_error(plain, good):
+        return plain, "control variates did not reduce the error, so the plain means are used."
+    return controlled, None
+
+
+def median_error(averages: list[Averages], good: list[np.ndarray]) -> float:
+    any_good = any(rows.any() for rows in good)
+    return float(
+        np.median(np.concatenate([one.mcse[rows | (not any_good)].ravel() for one, rows in zip(averages, good, strict=True)]))
+    )
+
+
+def quality(groups: list[Group], every: list[Run]) -> Run:
+    """Of the chains of all observations; the averages stay with the groups."""
+    nothing: Any = None
+    told = [found._replace(plain=nothing, controlled=nothing) for found in every]
+    return jax.tree.map(lambda *parts: joined(groups, list(parts)), *told)
 
 
 def means_used(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
     return "Rao-Blackwellised" if plan.averaged and hasattr(at_first(model, points), "averaged_ratios") else "plain means"
-
-
-def as_one(parts: list, several: bool):
-    return tuple(parts) if several else parts[0]
 
 
 def check_index(index, n: int) -> np.ndarray:

@@ -13,7 +13,9 @@ import numpy as np
 from .._compile import remembered
 from ..stein import SteinOperator
 from .checks import shape_of
-from .ratios import Targets, averages_of, exact_ratios, has_exact_ratios, score_averages
+from .control import average
+from .lengths import EXACT_STEPS, length_groups, padded
+from .ratios import Targets, exact_ratios, has_exact_ratios, operator_averages
 from .result import ScoreEstimate
 
 BATCH = 64
@@ -39,6 +41,14 @@ def score_shape(model: Any, points) -> tuple[int, ...]:
     return shape_of(f"the exact score of {model}", function, points[0])
 
 
+def check_exact(model: Any, points, values=None) -> None:
+    """The exact score, or the ratios at ``values``, can be computed at the observations and has their shape."""
+    if values is not None:
+        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+    elif (shape := remembered(score_shape, model, points)) != points.shape[1:]:
+        raise ValueError(f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}.")
+
+
 def exact_parts(
     model: Any,
     data: np.ndarray,
@@ -52,19 +62,14 @@ def exact_parts(
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
-        values = jnp.asarray(wanted.values)
-        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
-        ratios = averages_of(np.asarray(exact_ratios(model, points, values))[:, None, None])
-        nothing_added = np.ones(len(data))
-        scores = [
-            score_averages(one, ratios, columns, nothing_added, data >= 0).score
-            for one, columns in zip(operators, wanted.columns, strict=True)
-        ]
+        check_exact(model, points, wanted.values)
+        groups = length_groups(data, EXACT_STEPS)
+        parts = [exact_group(model, data[group.rows, : group.length], operators, wanted.of(group)) for group in groups]
+        scores = [padded(groups, list(own)) for own in zip(*parts, strict=True)]
     else:
         if exact_score(model) is None:
             return None
-        if (shape := remembered(score_shape, model, points)) != data.shape[1:]:
-            raise ValueError(f"model: expected an exact score of shape {data.shape[1:]}; {model} returned {shape}.")
+        check_exact(model, points)
         scores = [np.asarray(_scores(model, points))]
     finite = np.all([np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0)
     if not finite.all():
@@ -72,6 +77,12 @@ def exact_parts(
             f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters."
         )
     return scores
+
+
+def exact_group(model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...], wanted: Targets) -> list[np.ndarray]:
+    """The exact scores of discrete observations of like length, for each operator."""
+    ratios = average(np.asarray(exact_ratios(model, jnp.asarray(x), jnp.asarray(wanted.values))).reshape(len(x), 1, 1, -1))
+    return [one.score for one in operator_averages(ratios, operators, wanted)]
 
 
 def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..stein import Barker
 from .conditional import Point, density_ratios
 from .control import Averages, average
+from .lengths import Group, batch_means, padded
 
 BATCH = 16
 POSITIONS = 20  # of an observation, over which correlations are averaged
@@ -23,6 +25,10 @@ class Targets(NamedTuple):
 
     values: Int[np.ndarray, "n D M"]
     columns: tuple[list[int], ...]
+
+    def of(self, group: Group) -> Targets:
+        """Those of a group of observations, cut to its length."""
+        return Targets(self.values[group.rows, : group.length], self.columns)
 
 
 def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
@@ -37,6 +43,25 @@ def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
 
     columns = tuple([number(column) for column in np.moveaxis(operator.targets(x), -1, 0)] for operator in operators)
     return Targets(np.stack(found, -1), columns)
+
+
+def operator_averages(
+    averages: Averages,
+    operators: tuple[Any, ...],
+    wanted: Targets,
+    independent: bool = True,
+    barker: Callable[[list[int]], Averages] | None = None,
+) -> list[Averages]:
+    """The scores of each operator from averages of flat ratios, whose batch means are ``independent`` or not.
+
+    ``barker`` gives the paper's estimates of Barker's weights instead, from the columns that they belong to.
+    """
+    ratios, there = shaped(averages, wanted.values.shape[1:]), wanted.values[..., 0] >= 0
+    factor = np.ones(len(there)) if independent else inflation(ratios.batch_means)
+    return [
+        barker(columns) if barker is not None and isinstance(one, Barker) else score_averages(one, ratios, columns, factor, there)
+        for one, columns in zip(operators, wanted.columns, strict=True)
+    ]
 
 
 def score_averages(
@@ -84,6 +109,16 @@ def zero_elsewhere(means: np.ndarray, there: np.ndarray) -> np.ndarray:
     return np.where(there.reshape(len(there), 1, 1, -1, *(1,) * (means.ndim - 4)), means, 0.0)
 
 
+def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool) -> dict[str, Any]:
+    """``score``, ``mcse`` and ``batch_means`` of all observations, from the averages of every group for each operator."""
+    join = {"score": padded, "mcse": padded, "batch_means": batch_means}
+    fields = {
+        name: tuple(put(groups, [getattr(part, name) for part in own]) for own in zip(*parts, strict=True))
+        for name, put in join.items()
+    }
+    return fields if several else {name: each[0] for name, each in fields.items()}
+
+
 def averages_of(means: np.ndarray) -> Averages:
     """The average of batch means of scores of any shape."""
     flat = average(means.reshape(*means.shape[:3], -1))
@@ -96,17 +131,22 @@ def shaped(flat: Averages, shape: tuple[int, ...]) -> Averages:
     return Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
 
 
-def by_modified_posterior(sampled: Callable, points: Point, columns: list[int], keys) -> Averages:
-    """Barker weights by a chain for every neighbour (Appendix B.2): n D M chains instead of n."""
+def neighbours(points: Point, keys, columns: list[int]) -> tuple[Point, Any]:
+    """A chain for every neighbour of every observation, n D M instead of n: where it is, and its key (Appendix B.2)."""
     n, dim = points.x.shape
     values: Any = points.values
     count = dim * len(columns)
     sites = np.stack(np.meshgrid(np.arange(dim), columns, indexing="ij"), -1).reshape(count, 2)
     every = Point(jnp.repeat(points.x, count, 0), jnp.repeat(values, count, 0), jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1)))
     own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(keys).reshape(-1)
-    means = sampled(every, own).plain.batch_means  # (n D M, C, B, 1)
+    return every, own
+
+
+def by_modified_posterior(found: Averages, x, columns: list[int]) -> Averages:
+    """Barker weights from the chains of all ``neighbours`` of observations x."""
+    (n, dim), means = x.shape, found.batch_means  # (n D M, C, B, 1)
     means = np.moveaxis(means.reshape(n, dim, len(columns), *means.shape[1:3]), (1, 2), (3, 4))
-    return averages_of(zero_elsewhere(means, np.asarray(points.x) >= 0))
+    return averages_of(zero_elsewhere(means, np.asarray(x) >= 0))
 
 
 def has_exact_ratios(model: Any, length: int, wanted: bool | None) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from .._keys import observation_keys, rerun_keys, tuning_key
 from ..models.base import float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
-from .batches import Run, Setup, Work, in_batches, keep, kept
+from .batches import Groups, Run, Setup, Work, in_batches, keep, kept
 from .chains import Plan, run_batch
 from .conditional import Point
 from .control import Averages, average
@@ -44,12 +44,11 @@ SHORTER = 4
 
 
 class First(NamedTuple):
-    """The run of all observations."""
+    """How all observations were run."""
 
     model: Any
     sampler: Sampler
     initial: Start | None
-    points: Point
     plan: Plan
     anywhere: bool  # whether chains may begin where the density is zero
     real: bool  # whether the latent is real and the likelihood normalised
@@ -62,24 +61,44 @@ class Again(NamedTuple):
     ends: np.ndarray  # (n, C, Dz)
 
 
-def run_again(found: Run, judged: Judgement, first: First, ids: np.ndarray, seed: int, setup: Setup) -> tuple[Run, Judgement]:
-    """The run with the observations that have not converged replaced by their last attempt, and how that is judged."""
+def run_again(
+    every: list[Run],
+    judged: list[Judgement],
+    first: First,
+    groups: Groups,
+    ids: list[np.ndarray],
+    seed: int,
+    setup: Setup,
+) -> tuple[list[Run], list[Judgement], tuple[str, ...]]:
+    """The runs of all groups, how they are judged, and what there is to say, with those again that have not converged."""
+    again = [
+        run_group_again(found, verdict, first, points, own, seed, setup)
+        for found, verdict, (points, _), own in zip(every, judged, groups, ids, strict=True)
+    ]
+    before, after = (np.concatenate([one.converged for one in part]) for part in (judged, [verdict for _, verdict in again]))
+    return [found for found, _ in again], [verdict for _, verdict in again], said_of_reruns(before, after)
+
+
+def run_group_again(
+    found: Run, judged: Judgement, first: First, points: Point, ids: np.ndarray, seed: int, setup: Setup
+) -> tuple[Run, Judgement]:
+    """The run of a group with the observations that have not converged replaced by their last attempt, and how that is judged."""
     left = np.flatnonzero(~judged.converged)
     if not len(left):
         return found, judged
     found, judged = jax.tree.map(np.copy, (found, judged))
-    ends = first_ends(first, left, ids, seed, setup)
+    ends = first_ends(first, at_rows(points, left), ids[left], seed, setup)
     for number, attempt in enumerate(ATTEMPTS):
         plan = longer(first.plan, attempt)
-        points = at_rows(first.points, left)._replace(starts=None if ends is None else jnp.asarray(ends))
-        sampler = float64_leaves(sampler_of(number, first, plan.warmup, seed))
-        initial = first.initial if number == 0 else None
-        work = Work(run_batch, (first.model, sampler, initial), plan, partial(keep_all, plan=plan), Again(kept(plan), 0))  # type: ignore[arg-type]
-        again = in_batches(work, points, rerun_keys(seed, ids[left], number), setup)
+        here = at_rows(points, left)._replace(starts=None if ends is None else jnp.asarray(ends))
+        sampler = float64_leaves(sampler_of(number, first, plan.warmup, points.x.shape[1], seed))
+        fixed = (first.model, sampler, first.initial if number == 0 else None)
+        form: Any = Again(kept(plan), 0)  # type: ignore[arg-type]
+        work = Work(run_batch, fixed, plan, partial(keep_all, plan=plan), form)
+        (again,) = in_batches(work, [(here, rerun_keys(seed, ids[left], number))], setup)
         verdict = judge(again.run, plan, first.anywhere)
-        for whole, part in zip(
-            jax.tree.leaves((found, judged)), jax.tree.leaves((coarse(again.run, first.plan), verdict)), strict=True
-        ):
+        replaced = jax.tree.leaves((coarse(again.run, first.plan), verdict))
+        for whole, part in zip(jax.tree.leaves((found, judged)), replaced, strict=True):
             whole[left] = part
         still = ~verdict.converged
         left, ends = left[still], None if ends is None else again.ends[still]
@@ -97,14 +116,14 @@ def longer(plan: Plan, attempt: Attempt) -> Plan:
     )
 
 
-def sampler_of(number: int, first: First, warmup: int, seed: int) -> Sampler:
+def sampler_of(number: int, first: First, warmup: int, length: int, seed: int) -> Sampler:
     """The sampler of an attempt."""
     model, sampler = first.model, first.sampler
     if not first.real:
         return shortened(sampler) if number == 0 else sampler
     if number == 0 or not (hasattr(model, "sample") and getattr(model, "tunable", True)):
         return AdaptiveHMC(adapting=warmup)
-    tuned = HMC().tuned(model, tuning_key(seed), first.points.x.shape[1])
+    tuned = HMC().tuned(model, tuning_key(seed), length)
     return AdaptiveHMC(adapting=warmup, factor=tuned.factor)
 
 
@@ -117,12 +136,12 @@ def shortened(sampler: Sampler) -> Sampler:
     return eqx.tree_at(lambda one: one.step_size, sampler, replace_fn=lambda step: step / SHORTER)
 
 
-def first_ends(first: First, rows: np.ndarray, ids: np.ndarray, seed: int, setup: Setup) -> np.ndarray | None:
+def first_ends(first: First, points: Point, ids: np.ndarray, seed: int, setup: Setup) -> np.ndarray | None:
     """Where the chains of the first run ended at these observations, by running them once more with the same program."""
     if getattr(first.model, "any_length", False):
         return None
     work = Work(run_batch, (first.model, first.sampler, first.initial), first.plan, ends_of, 0)
-    return in_batches(work, at_rows(first.points, rows), observation_keys(seed, ids[rows]), setup)
+    return in_batches(work, [(points, observation_keys(seed, ids))], setup)[0]
 
 
 def ends_of(reduced: Any) -> np.ndarray:
@@ -155,11 +174,11 @@ def coarse_averages(found: Averages, plan: Plan) -> Averages:
     return average(means.reshape(n, -1, plan.chains, plan.batches, means.shape[2] // plan.batches, dim).mean((1, 4)))
 
 
-def said_of_reruns(failed: np.ndarray, converged: np.ndarray) -> tuple[str, ...]:
+def said_of_reruns(before: np.ndarray, converged: np.ndarray) -> tuple[str, ...]:
     """How many observations were run again, and with what success."""
-    if not failed.any():
+    if before.all():
         return ()
-    count, left = int(failed.sum()), int((~converged).sum())
+    count, left = int((~before).sum()), int((~converged).sum())
     what = "1 observation was" if count == 1 else f"{count} observations were"
     outcome = f"{left} still {'has' if left == 1 else 'have'} not" if left else "now all have"
     return (f"{what} run again by themselves, since their chains had not converged; {outcome}.",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from .._text import Table, rhat_text
 from ..stein import Barker, Difference, Gibbs, Langevin, Spherical, SteinOperator
+from ..supports import Support
+from .lengths import BatchMeans
 
-SCHEMA = 2
+SCHEMA, READABLE = 3, (2, 3)
 PARTS = ("score", "mcse", "batch_means")
 OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Spherical, Difference, Barker, Gibbs)}
 
@@ -33,7 +35,8 @@ class ScoreEstimate:
     acceptance, divergences : (n,) arrays
     batch_means : (n, C, B, ...) array
         Means over B consecutive batches of draws of C chains; their spread is the noise that the test sees. C = 0 for
-        exact scores.
+        exact scores. Those of documents of very different lengths are kept in groups of like length: ``batch_means[rows]`` and
+        ``numpy.asarray(batch_means)`` are arrays with zeros after the end of a document.
     converged : (n,) boolean array, optional
         Whether the chains of an observation count as converged (``lksd.scores.convergence`` says when); None where there are none.
     two_starts : bool
@@ -44,6 +47,8 @@ class ScoreEstimate:
         Of unbiased scores: the steps that C pairs of coupled chains took to meet.
     graphs : bool
         Whether the observations are graphs.
+    support : Support, optional
+        Where the model's observations can lie, if it says so.
     method, notes
         How the scores were made.
     """
@@ -64,6 +69,7 @@ class ScoreEstimate:
     meeting_times: np.ndarray | None = None
     converged: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    support: Support | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
     @property
@@ -82,10 +88,11 @@ class ScoreEstimate:
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator")}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator", "support")}
         given = {name: value for name, value in given.items() if value is not None}
         for name in PARTS:
-            given |= {f"{name}_{number}": array for number, array in enumerate(self.part(name))}
+            for number, array in enumerate(self.part(name)):
+                given |= as_arrays(f"{name}_{number}", array)
         settings = []
         for number, one in enumerate(self.operators):
             order = getattr(one, "order", None)
@@ -94,6 +101,8 @@ class ScoreEstimate:
             if order is not None:
                 given[f"order_{number}"] = order
         given["operators"] = json.dumps({"several": isinstance(self.operator, tuple), "each": settings})
+        if self.support is not None:
+            given["support"] = json.dumps(asdict(self.support))
         with Path(path).open("wb") as file:
             np.savez(file, schema=SCHEMA, **given)
 
@@ -155,6 +164,23 @@ class ScoreEstimate:
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
+def as_arrays(name: str, values: Any) -> dict[str, np.ndarray]:
+    """An array by its name; those of groups of documents one by one, with the rows that they have."""
+    if not isinstance(values, BatchMeans):
+        return {name: values}
+    each = enumerate(zip(values.rows, values.parts, strict=True))
+    return {f"{name}_{kind}_{number}": array for number, pair in each for kind, array in zip(("rows", "part"), pair, strict=True)}
+
+
+def from_arrays(name: str, record: dict[str, Any]) -> Any:
+    """The inverse of ``as_arrays``."""
+    if name in record:
+        return record.pop(name)
+    numbers = range(sum(key.startswith(f"{name}_rows_") for key in record))
+    rows, parts = (tuple(record.pop(f"{name}_{kind}_{number}") for number in numbers) for kind in ("rows", "part"))
+    return BatchMeans(rows, parts)
+
+
 def load_scores(path: str | Path) -> ScoreEstimate:
     """Read scores written by ``ScoreEstimate.save``."""
     try:
@@ -164,17 +190,20 @@ def load_scores(path: str | Path) -> ScoreEstimate:
         if isinstance(error, FileNotFoundError):
             raise
         raise ValueError(f"{path}: expected scores written by ScoreEstimate.save; it is no such file. Check the path.") from error
-    if int(record.pop("schema", 0)) != SCHEMA or "score_0" not in record:
+    if int(record.pop("schema", 0)) not in READABLE or "score_0" not in record:
         raise ValueError(f"{path}: expected scores of schema {SCHEMA}; got something else. Estimate them again.")
     saved = json.loads(str(record.pop("operators")))
     operators = []
     for number, settings in enumerate(saved["each"]):
         order = {"order": record.pop(f"order_{number}")} if f"order_{number}" in record else {}
         operators.append(OPERATORS[settings.pop("kind")](**settings, **order))
-    parts = {name: tuple(record.pop(f"{name}_{number}") for number in range(len(operators))) for name in PARTS}
+    parts = {name: tuple(from_arrays(f"{name}_{number}", record) for number in range(len(operators))) for name in PARTS}
     several = saved["several"]
     notes = tuple(str(note) for note in record.pop("notes", ()))
+    support = json.loads(str(record.pop("support", "null")))
     plain = {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}
+    if support is not None:
+        plain["support"] = Support(tuple(support["lower"]), tuple(support["upper"]), support["simplex"])
     plain |= {name: bool(record.get(name, False)) for name in ("two_starts", "exchangeable", "graphs")}
     plain |= {name: part if several else part[0] for name, part in parts.items()}
     return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])

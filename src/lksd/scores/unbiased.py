@@ -14,11 +14,12 @@ from ..models.base import float64_leaves
 from ..samplers import Start
 from ..samplers.coupling import Coupling, coupled, equal
 from ..stein import Difference, SteinOperator
-from .batches import Setup, Work, in_batches
+from .batches import Groups, Setup, Work, in_batches
 from .chains import Plan, begin
 from .conditional import Point, conditional_score, model_at
 from .control import Averages, average
-from .ratios import Targets, score_averages, shaped
+from .lengths import Group, joined
+from .ratios import Targets, operator_averages, score_fields
 from .result import ScoreEstimate
 
 LIMIT = 10_000  # steps after which chains that have not met are given up, at least
@@ -113,11 +114,15 @@ def pair_plan(plan: Plan, limit: int | None) -> PairPlan:
     return PairPlan(plan.chains, plan.warmup + 1, last, max(LIMIT, 10 * last) if limit is None else limit, plan.averaged)
 
 
-def unbiased_pairs(model, sampler, initial, points: Point, keys, plan: PairPlan, setup: Setup, ids: np.ndarray) -> Pairs:
-    """The scores of every pair of chains; chains that leave the finite numbers or never meet are an error."""
+def unbiased_pairs(model, sampler, initial, batches: Groups, plan: PairPlan, setup: Setup, ids: list[np.ndarray]) -> list[Pairs]:
+    """The scores of every pair of chains, by groups; chains that leave the finite numbers or never meet are an error."""
     fixed = (model, coupled(float64_leaves(sampler)), float64_leaves(initial))
     leaf: Any = 0
-    found = in_batches(Work(run_pairs, fixed, plan, all_of, Reduced(leaf, leaf, leaf)), points, keys, setup)
+    every = in_batches(Work(run_pairs, fixed, plan, all_of, Reduced(leaf, leaf, leaf)), batches, setup)
+    return [checked_pairs(found, plan, own) for found, own in zip(every, ids, strict=True)]
+
+
+def checked_pairs(found: Any, plan: PairPlan, ids: np.ndarray) -> Pairs:
     finite = np.isfinite(found.scores).all((1, 2))
     if not finite.all():
         raise ValueError(
@@ -148,20 +153,16 @@ def check_linear(operators: tuple[SteinOperator, ...], discrete: bool) -> None:
 
 
 def unbiased_estimate(
-    found: Pairs, method: str, operators: tuple[Any, ...], wanted: Targets | None, several: bool, **rest
+    found: list[Pairs], groups: list[Group], method: str, operators: tuple[Any, ...], wanted: Targets | None, several: bool, **rest
 ) -> ScoreEstimate:
     """The mean over pairs, whose spread is its error; R-hat and ESS say nothing about such means."""
-    parts = [found.averages]
+    parts = [[pairs.averages] for pairs in found]
     if wanted is not None:
-        ratios, there = shaped(found.averages, wanted.values.shape[1:]), wanted.values[..., 0] >= 0
-        parts = [
-            score_averages(one, ratios, columns, np.ones(len(there)), there)
-            for one, columns in zip(operators, wanted.columns, strict=True)
-        ]
-    fields = {name: tuple(getattr(part, name) for part in parts) for name in ("score", "mcse", "batch_means")}
-    unknown, waits = np.full(len(found.waits), np.nan), found.waits
+        parts = [operator_averages(pairs.averages, operators, wanted.of(group)) for pairs, group in zip(found, groups, strict=True)]
+    waits = joined(groups, [pairs.waits for pairs in found])
+    unknown = np.full(len(waits), np.nan)
     return ScoreEstimate(
-        **(fields if several else {name: part[0] for name, part in fields.items()}),
+        **score_fields(groups, parts, several),
         method=f"{method}, which met after {np.median(waits):.0f} steps at the median and {waits.max()} at most, unbiased",
         rhat=unknown,
         ess=unknown,

@@ -1,0 +1,35 @@
+"""Columns by their names: those of a data frame in the order that a model was fitted with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from .._validation import column_names, column_order, to_numpy
+from .result import PARTS, ScoreEstimate
+
+
+def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., ScoreEstimate]:
+    """Give ``estimate`` the columns in the model's order, where both sides have names, and its scores in that of the data."""
+
+    @wraps(estimate)
+    def wrapper(model, x, **options) -> ScoreEstimate:
+        order = column_order("x", column_names(x), getattr(model, "columns", None), f"the columns of {model}")
+        if order is None:
+            return estimate(model, x, **options)
+        return with_columns(estimate(model, to_numpy("x", x)[:, order], **options), np.argsort(order))
+
+    return wrapper
+
+
+def with_columns(scores: ScoreEstimate, order: Sequence[int] | np.ndarray) -> ScoreEstimate:
+    """The scores with their coordinates in another order."""
+    axes = {name: 3 if name == "batch_means" else 1 for name in PARTS}
+    moved: dict[str, Any] = {name: tuple(np.take(part, order, axis) for part in scores.part(name)) for name, axis in axes.items()}
+    several = isinstance(scores.operator, tuple)
+    support = None if scores.support is None else scores.support.reordered(order)
+    return replace(scores, support=support, **{name: parts if several else parts[0] for name, parts in moved.items()})

@@ -1,0 +1,285 @@
+"""Do a model's densities fit what it simulates? Stein's identity on its own draws, before they are trusted.
+
+A pair (z, x) that the model simulates has z distributed as the posterior given x, so that no chain is needed: one gradient a
+pair. What fails on some draws is looked at again, alone, on four times as many, and reported only if it fails there too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
+from scipy import stats
+
+from .._compile import compiled, remembered
+from .._float64 import float64
+from .._keys import simulation_keys
+from .._validation import LksdWarning, check_seed
+from ..models import PosteriorPredictive
+from ..models.base import float64_leaves, of_length
+from ..samplers import Exact, Gibbs, WithinGibbs
+from ..samplers.base import split_latent
+from .chains import control_variate
+from .checks import check_model, checked_latent, kinds, latent_shapes
+from .conditional import Point, conditional_score, model_at
+from .estimate import choose_sampler, read
+from .exact import check_exact, exact_score
+from .operators import is_discrete
+from .ratios import exact_ratios, has_exact_ratios
+from .residuals import Regression, regression
+from .result import ScoreEstimate
+from .witnesses import PAIRS, Chart, Frame, Neighbours, Statistics
+
+NUMBERS = 4_096  # simulated in all, in observations of D numbers
+FEWEST = {True: 64, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
+BATCH = 256
+AGAIN = 4  # times as many draws, to confirm
+LENIENT, STRICT = 0.1, 0.001  # levels, of all statistics together and of those looked at again
+CANDIDATES = 8  # looked at again
+FINITE = 0.99  # share of draws at which scores must be finite
+CAUSES = (
+    "Usually a term in x is missing from the density, a sign or a Jacobian is wrong, x has a boundary that support does not "
+    "declare, or sample draws from another law; the verdict then rests on wrong scores. check=False turns this check off."
+)
+
+
+class Draws(NamedTuple):
+    """m pairs of latent and observation, and what the model says of them."""
+
+    x: np.ndarray  # (m, D)
+    score: np.ndarray  # (m, D); of a discrete model the ratios (m, D, 2) at its neighbours
+    u: Float[np.ndarray, "m q"]  # the real part of the latent, unconstrained
+    slope: np.ndarray  # (m, q), the gradient of log p(x, z) in u; (m, 0) where its normaliser is unknown
+    integers: Float[np.ndarray, "m r"]  # the rest of the latent
+
+    def rows(self, kept) -> Draws:
+        return Draws(*(part[kept] for part in self))
+
+
+class Way(NamedTuple):
+    """How the scores of a call come about."""
+
+    length: int
+    exact: bool
+    move: str | None  # the model's own draw of z, if it is used
+
+
+def identity_notes(models: dict[str, Any], x, operators, *, exact, sampler, counts, seed, coordinates=None, **_) -> tuple[str, ...]:
+    """A note and a warning for each model that does not fit its own draws; the options are those of ``estimate_scores``."""
+    notes = []
+    for name, model in models.items():
+        if not is_open(model):
+            continue
+        prefix = f"{name}: " if name else ""
+        try:
+            check_model(model)
+            data = read(model, operators, x, counts)
+            length = int(np.median((data >= 0).sum(1))) if model.any_length else data.shape[1]
+            found = check_identity(model, data[:1, :length], seed, exact=exact, sampler=sampler, coordinates=coordinates)
+        except ValueError as error:
+            raise ValueError(f"{prefix}{error}") from error
+        notes += [f"{prefix}{note}" for note in found]
+    for note in notes:
+        warnings.warn(note, LksdWarning, stacklevel=3)
+    return tuple(notes)
+
+
+def is_open(model: Any) -> bool:
+    """Whether a model can simulate and is somebody else's: those that come with this library are proved by its tests.
+
+    The network of a ``Decoder`` is somebody else's, but its densities and its draws use it in the same way.
+    """
+    if isinstance(model, ScoreEstimate) or not hasattr(model, "sample"):
+        return False
+    if type(model) is PosteriorPredictive:
+        return is_open(model.models)
+    return not type(model).__module__.startswith("lksd.models.")
+
+
+@float64
+def check_identity(model: Any, one, seed: int, *, exact=None, sampler=None, coordinates=None) -> tuple[str, ...]:
+    """What is wrong with the scores of a model at its own draws, which have the shape of the observations ``one`` (1, D).
+
+    ``coordinates`` map x to reals without a boundary, in which the scores are used.
+    """
+    model, point = float64_leaves(model), jnp.asarray(one)
+    way = way_of(model, point, exact, sampler)
+    count = max(FEWEST[way.exact], NUMBERS // way.length)
+    count = count if count < BATCH else -(-count // BATCH) * BATCH
+    rng = np.random.default_rng(check_seed(seed))
+
+    def simulate(part: int) -> tuple[Draws, float]:
+        arguments = (model, simulation_keys(seed, part, count), way)
+        return usable(Draws(*map(np.asarray, program(*arguments)(*arguments))), coordinates)
+
+    draws, finite = simulate(0)
+    if finite < FINITE:
+        _, finite = several(simulate)
+        return (not_finite(finite, AGAIN * count),) if finite < FINITE else ()
+    if len(draws.x) < FEWEST[True] // 2:  # nearly all outside the coordinates' domain
+        return ()
+    test = fitted(model, draws, rng)
+    candidates = suspects(test.statistics(draws, own=True), len(draws.x))
+    if not candidates:
+        return ()
+    fresh, _ = several(simulate)
+    return confirmed(candidates, test.statistics(fresh, own=False), len(fresh.x))
+
+
+def program(model: Any, keys, way: Way):
+    """``joint_draws`` compiled; whatever the user's code raises is named."""
+    try:
+        return compiled(joint_draws, model, keys, way)
+    except Exception as error:
+        raise ValueError(
+            f"model: sample(key) of {model}, or a density at its draws, fails ({str(error).splitlines()[0]}). "
+            "Write it in jax.numpy and jax.random; check=False leaves this test of the model out."
+        ) from error
+
+
+def several(simulate) -> tuple[Draws, float]:
+    """Fresh draws, to confirm what the first ones show."""
+    parts, finite = zip(*(simulate(part) for part in range(1, AGAIN + 1)), strict=True)
+    return Draws(*(np.concatenate(part) for part in zip(*parts, strict=True))), float(np.mean(finite))
+
+
+def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
+    length, discrete = point.shape[1], is_discrete(model)
+    if exact is not False and (has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None):
+        check_exact(model, point, neighbours(model, point))
+        remembered(latent_shapes, model, point)
+        return Way(length, exact=True, move=None)
+    chosen = choose_sampler(sampler, model, kinds(remembered(checked_latent, model, point)))
+    move = "gibbs" if isinstance(chosen, (Gibbs, WithinGibbs)) else "sample_posterior" if isinstance(chosen, Exact) else None
+    return Way(length, exact=False, move=move if move and hasattr(model, move) else None)
+
+
+def joint_draws(model: Any, keys, way: Way):
+    """Pairs that the model simulates, and its scores there."""
+
+    def one(key):
+        key_pair, key_move = jax.random.split(key)
+        z, x = of_length(model, way.length).sample(key_pair)
+        x = x.astype(jnp.int32 if is_discrete(model) else jnp.float64)
+        point, nothing = Point(x, neighbours(model, x)), jnp.zeros(0)
+        if way.exact:
+            return x, marginal_score(model, point), nothing, nothing, nothing
+        here = model_at(model, point)
+        if way.move is not None:  # leaves the law of the pair as it is
+            z = here.gibbs(key_move, x, z) if way.move == "gibbs" else here.sample_posterior(key_move, x)
+        u = here.unconstrain(z)
+        reals, integers = (ravel_pytree(part)[0].astype(jnp.float64) for part in split_latent(u))
+        score = conditional_score(here, point, here.constrain(u), averaged=False)[1].reshape(*x.shape, -1)
+        slope = control_variate(here, x, u) if model.normalised and reals.size else nothing
+        return x, score if is_discrete(model) else score[:, 0], reals, slope, integers
+
+    grouped = keys.reshape(-1, min(len(keys), BATCH))
+    return jax.tree.map(lambda part: part.reshape(len(keys), *part.shape[2:]), jax.lax.map(jax.vmap(one), grouped))
+
+
+def neighbours(model: Any, x):
+    """The two values beside each of integers, on the cycle of all."""
+    return jnp.stack([x + 1, x - 1], -1) % model.n_values if is_discrete(model) else None
+
+
+def marginal_score(model: Any, point: Point):
+    if point.values is not None:
+        return exact_ratios(model, point.x[None], point.values[None])[0]
+    function: Any = exact_score(model)
+    return function(point.x)
+
+
+def usable(draws: Draws, coordinates) -> tuple[Draws, float]:
+    """The draws inside the coordinates' domain whose scores are finite, in these coordinates, and the share that is finite."""
+    if coordinates is not None:
+        draws = draws.rows(coordinates.inside(draws.x).all(1))
+        draws = draws._replace(x=coordinates.forward(draws.x), score=coordinates.score(draws.x, draws.score))
+    score = draws.score if draws.score.ndim == 2 else np.nan_to_num(draws.score, nan=np.nan, posinf=0.0)  # of ratios
+    parts = [part.reshape(len(draws.x), -1) for part in draws._replace(score=score)]
+    finite = np.all([np.isfinite(part).all(1) for part in parts], 0)
+    return draws.rows(finite), float(np.mean(finite)) if len(finite) else 1.0
+
+
+class Test(NamedTuple):
+    """The statistics of a model, everything in them fixed."""
+
+    size: int | None  # of the alphabet of a discrete model
+    sphere: bool
+    residual: Regression | None
+    frames: tuple[Frame, ...] = ()
+
+    def statistics(self, draws: Draws, own: bool) -> list[Statistics]:
+        """``own`` says that these are the draws by which the rest was chosen."""
+        pairs = zip(self.charts(draws, own), self.frames, strict=True)
+        return [one for chart, frame in pairs for one in chart.statistics(frame)]
+
+    def charts(self, draws: Draws, own: bool) -> list[Chart | Neighbours]:
+        x, score, u, slope, integers = draws
+        width, latent = x.shape[1], np.hstack([u, integers])
+        if self.size is not None or self.sphere:
+            found: list[Chart | Neighbours] = [
+                Chart(x, score, latent, width, sphere=True) if self.size is None else Neighbours(x, score, latent, self.size)
+            ]
+            return [*found, Chart(u, slope, np.hstack([x, integers]), 0)] if slope.size else found
+        with_score, others = (u, integers) if slope.size else (slope, latent)
+        found = [Chart(np.hstack([x, with_score]), np.hstack([score, slope]), others, width)]
+        if self.residual is not None:
+            rest, moved = self.residual.apply(x, u, score, slope, own)
+            found.append(Chart(np.hstack([rest, with_score]), np.hstack([score, moved]), others, width, "residual x"))
+        return found
+
+
+def fitted(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
+    size = int(model.n_values) if is_discrete(model) else None
+    plain = size is None and not model.directional
+    test = Test(size, model.directional, regression(draws.x, draws.u, rng) if plain else None)
+    return test._replace(frames=tuple(chart.framed(rng) for chart in test.charts(draws, own=True)))
+
+
+class Candidate(NamedTuple):
+    """One statistic that is too far from zero."""
+
+    order: int
+    family: int
+    number: int
+    t: float
+
+
+def suspects(found: list[Statistics], m: int) -> list[Candidate]:
+    """The worst of each family of statistics that are beyond chance, leniently, half the level being that of the pairs."""
+    counts = {pairs: sum(one.mean.size for one in found if (one.order == PAIRS) is pairs) for pairs in (False, True)}
+    limits = {pairs: stats.t.isf(LENIENT / 4 / max(count, 1), m - 1) for pairs, count in counts.items()}
+    beyond = []
+    for family, one in enumerate(found):
+        t = one.t
+        number = int(np.argmax(np.abs(t))) if t.size else 0
+        if t.size and abs(t[number]) > limits[one.order == PAIRS]:
+            beyond.append(Candidate(one.order, family, number, float(t[number])))
+    return sorted(beyond, key=lambda one: -abs(one.t))[:CANDIDATES]
+
+
+def confirmed(candidates: list[Candidate], found: list[Statistics], m: int) -> tuple[str, ...]:
+    """The simplest of the statistics that fail on fresh draws too, in the same direction."""
+    limit = stats.t.isf(STRICT / len(candidates), m - 1)
+    for _, family, number, t in sorted(candidates):
+        if np.sign(t) * found[family].t[number] > limit:
+            return (note_of(found[family], number, m),)
+    return ()
+
+
+def note_of(found: Statistics, number: int, m: int) -> str:
+    mean, error = found.mean[number] + found.expected, found.error[number]
+    return (
+        f"the model does not fit its own draws. Over {m:,} pairs (z, x) from sample(key) the mean of {found.name} at "
+        f"{found.place(number)} is {mean:.3g} +- {error:.2g}; it should be {found.expected} (w: the coordinate in units of its "
+        f"spread, s: its score). {CAUSES}"
+    )
+
+
+def not_finite(finite: float, m: int) -> str:
+    return f"the scores are finite at {finite:.1%} of {m:,} of the model's own draws alone. {CAUSES}"

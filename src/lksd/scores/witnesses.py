@@ -1,0 +1,206 @@
+"""Stein's identity on pairs (z, x) that a model has simulated: statistics whose means are zero if scores and draws agree.
+
+A chart is a set of coordinates w with the gradient s of a log density in them: E[s_d f(w) + df/dw_d] = 0 for smooth f. Where
+scores are averages over the posterior it is the joint density of x and the unconstrained latent u, since z is an exact draw
+from the posterior of its own x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+FREQUENCIES = (1.0, 2.5)  # of the waves, for coordinates with a spread of 1
+DIRECTIONS = 24  # random ones, along which witnesses look too
+CROSSED = 200  # coordinates of which every pair is looked at; of more, a random choice
+ROUNDING = 1e-10
+COORDINATES, ALONG, PAIRS = range(3)  # what statistics belong to: coordinates and their sums, random directions, pairs
+
+
+class Witness(NamedTuple):
+    """A function of one coordinate, its derivative, and what both are called."""
+
+    name: str
+    f: Callable
+    df: Callable
+    expected: int = 0  # what the mean of s f is, where f' is a constant
+
+    @property
+    def identity(self) -> str:
+        return "score times w" if self.expected else f"s f(w) + f'(w) for f = {self.name}"
+
+
+def waves(k: float) -> tuple[Witness, Witness]:
+    arc = "w" if k == 1 else f"{k:g}w"
+    return (
+        Witness(f"sin {arc}", lambda w: np.sin(k * w), lambda w: k * np.cos(k * w)),
+        Witness(f"cos {arc}", lambda w: np.cos(k * w), lambda w: -k * np.sin(k * w)),
+    )
+
+
+WITNESSES = (Witness("w", lambda w: w, np.ones_like, -1), *waves(FREQUENCIES[0]), *waves(FREQUENCIES[1]))
+
+
+class Statistics(NamedTuple):
+    """Means over the draws that are to be zero, and their standard errors."""
+
+    name: str
+    expected: int  # of what the name says, which is the mean and this
+    mean: Float[np.ndarray, " k"]
+    error: Float[np.ndarray, " k"]
+    place: Callable[[int], str]  # where each of them is
+    order: int = COORDINATES  # the simplest to speak of come first
+
+    @property
+    def t(self) -> Float[np.ndarray, " k"]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.mean == 0, 0.0, self.mean / self.error)
+
+
+def statistics(name: str, expected: int, values, parts, place, order: int = COORDINATES) -> Statistics:
+    """Means over the first axis; a mean that is mere rounding beside the ``parts`` of its values counts as zero."""
+    mean, error = values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
+    size = np.mean(np.abs(parts), 0)
+    mean = np.where(np.abs(mean) <= ROUNDING * size, 0.0, mean)
+    return Statistics(name, expected, mean, np.where(error <= ROUNDING * size, 0.0, error), place, order)
+
+
+class Unit(NamedTuple):
+    """Robust centres and scales of columns."""
+
+    centre: np.ndarray
+    scale: np.ndarray
+
+    def __call__(self, columns):
+        return (columns - self.centre) / self.scale
+
+
+def unit_of(columns: Float[np.ndarray, "m k"]) -> Unit:
+    low, centre, high = np.quantile(columns, [0.25, 0.5, 0.75], axis=0)
+    scale = np.where(high > low, (high - low) / 1.349, columns.std(0))
+    return Unit(centre, np.where(scale > 0, scale, 1.0))
+
+
+class Frame(NamedTuple):
+    """What is chosen once, on the first draws, and kept for the rest."""
+
+    own: Unit
+    others: Unit
+    directions: Float[np.ndarray, "k p"]
+    along: Unit
+    rows: Int[np.ndarray, " a"]  # of the pairs
+    columns: Int[np.ndarray, " b"]
+
+
+class Chart(NamedTuple):
+    """Coordinates, the gradient of a log density in them, and what else a witness may look at."""
+
+    w: Float[np.ndarray, "m p"]
+    s: Float[np.ndarray, "m p"]
+    others: Float[np.ndarray, "m r"]
+    of_x: int  # how many of the coordinates belong to x
+    name: str = "x"  # what those are called
+    sphere: bool = False  # whether w are unit vectors
+
+    def label(self, number: int) -> str:
+        return f"{self.name}[{number}]" if number < self.of_x else f"u[{number - self.of_x}]"
+
+    def framed(self, rng: np.random.Generator) -> Frame:
+        own = unit_of(self.w)
+        return frame(self, own, self.w if self.sphere else own(self.w), rng)
+
+    def statistics(self, kept: Frame) -> list[Statistics]:
+        """The witnesses 1, w_d and waves of w_d, for each coordinate and summed; along random directions; for all pairs."""
+        s, w = self.s, self.w
+        if self.sphere:  # the field is the projection of a fixed direction on the tangent space, its divergence -(D - 1) w_d
+            s = s - w * np.sum(w * s, 1, keepdims=True) - (w.shape[1] - 1) * w
+        scaled, standard = s * kept.own.scale, kept.own(w)
+        found = [statistics("the score", 0, scaled, scaled, self.label)]
+        flat = (s, w) if self.sphere else (scaled, standard)
+        along = [part @ kept.directions.T for part in flat]
+        for witness in WITNESSES:
+            values, parts = self.values(witness, s, w, kept.own)
+            found.append(statistics(witness.identity, witness.expected, values, parts, self.label))
+            found += self.sums(witness, values, parts)
+            values, parts = self.values(witness, along[0], along[1], kept.along)
+            found.append(statistics(witness.identity, witness.expected, values, parts, "random direction {}".format, ALONG))
+        return found if self.sphere else [*found, crossed("the score", scaled, standard, self, kept)]
+
+    def values(self, witness: Witness, s, w, unit: Unit):
+        """s f + f' along directions in which the coordinates are w, f a function of w in these units, and s f alone."""
+        parts = s * unit.scale * witness.f(unit(w))
+        growth = 1 - w**2 if self.sphere else 1.0  # of w along its direction
+        return parts + witness.df(unit(w)) * growth, parts
+
+    def sums(self, witness: Witness, values, parts) -> list[Statistics]:
+        """Means over all coordinates of x, all of u, and both: mistakes that all of them share."""
+        width = values.shape[1]
+        groups = {"all coordinates": slice(None), f"all {self.name}[d]": slice(self.of_x), "all u[d]": slice(self.of_x, None)}
+        if self.of_x in (0, width):
+            groups = {"all coordinates": slice(None)} if width > 1 else {}
+        if not groups:
+            return []
+        values, parts = (np.stack([one[:, own].mean(1) for own in groups.values()], 1) for one in (values, parts))
+        return [statistics(witness.identity, witness.expected, values, parts, list(groups).__getitem__)]
+
+
+class Neighbours(NamedTuple):
+    """Integers, and the ratios p(x with x_d -> v)/p(x) for their two neighbours v on the cycle of all values."""
+
+    w: Int[np.ndarray, "m D"]
+    ratios: Float[np.ndarray, "m D 2"]
+    others: Float[np.ndarray, "m r"]
+    size: int  # of the alphabet
+
+    def label(self, number: int) -> str:
+        return f"x[{number}]"
+
+    def framed(self, rng: np.random.Generator) -> Frame:
+        own = unit_of(self.w.astype(np.float64))
+        return frame(self, own, own(self.w), rng)
+
+    def statistics(self, kept: Frame) -> list[Statistics]:
+        """Barker's moves keep p: E[sum_v a_v (f(x with x_d -> v) - f(x))] = 0, a_v = r_v / (1 + r_v), for every d and f."""
+        here, found = kept.own(self.w), []
+        name = "the change of {} that Barker's moves are expected to make"
+        for witness in WITNESSES:
+            change = self.change(witness.f, kept.own)
+            found.append(statistics(name.format(witness.name), 0, change, change, self.label))
+            total = change.mean(1, keepdims=True)
+            found.append(statistics(name.format(witness.name), 0, total, total, ["all coordinates"].__getitem__))
+        return [*found, crossed(name.format("sin w"), self.change(np.sin, kept.own), here, self, kept)]
+
+    def change(self, f: Callable, unit: Unit) -> Float[np.ndarray, "m D"]:
+        steps = (1, -1) if self.size > 2 else (1,)  # the two neighbours of one of two values are the same
+        here, total = f(unit(self.w)), np.zeros(self.w.shape)
+        for step, ratio in zip(steps, np.moveaxis(self.ratios, -1, 0), strict=False):
+            with np.errstate(divide="ignore"):
+                total += (f(unit((self.w + step) % self.size)) - here) / (1 + 1 / ratio)
+        return total
+
+
+def frame(chart: Any, own: Unit, w, rng: np.random.Generator) -> Frame:
+    width, more = w.shape[1], chart.others.shape[1]
+    directions = rng.normal(size=(DIRECTIONS if width > 1 else 0, width))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    rows, columns = (rng.permutation(size)[:CROSSED] for size in (width, width + more))
+    return Frame(own, unit_of(chart.others), directions, unit_of(w @ directions.T), rows, columns)
+
+
+def crossed(name: str, s, w, chart: Any, kept: Frame) -> Statistics:
+    """What belongs to one coordinate, which has mean zero given the others, times a bounded function of another."""
+    s, witness = s[:, kept.rows], np.tanh(np.hstack([w, kept.others(chart.others)]))[:, kept.columns]
+    m, width = len(s), len(kept.columns)
+    mean = s.T @ witness / m
+    error = np.sqrt(np.maximum((s**2).T @ witness**2 / m - mean**2, 0.0) / (m - 1))
+    mean[kept.rows[:, None] == kept.columns] = 0.0
+
+    def place(number: int) -> str:
+        d, e = int(kept.rows[number // width]), int(kept.columns[number % width])
+        other = chart.label(e) if e < w.shape[1] else f"latent number {e - w.shape[1]}"
+        return f"{chart.label(d)}, times tanh w at {other},"
+
+    return Statistics(name, 0, mean.ravel(), error.ravel(), place, PAIRS)

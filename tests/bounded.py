@@ -1,0 +1,100 @@
+"""Families of bounded, half-bounded and compositional data, each with a wrong scale beside the truth."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+import lksd
+
+WRONG = 1.5
+
+
+class Own(lksd.models.LatentVariableModel):
+    """A user's class around a density of one observation; its latent says nothing about x."""
+
+    law: Any
+    bounds: Any = None
+    width: int = 1
+
+    @property
+    def support(self):
+        return self.bounds
+
+    def log_prior(self, z):
+        return -(z**2) / 2
+
+    def log_marginal(self, x):
+        return jnp.sum(self.law.log_prob(x))
+
+    def log_likelihood(self, x, z):
+        return self.log_marginal(x)
+
+    def sample(self, key):
+        shape = () if self.law.event_shape else (self.width,)
+        return jnp.zeros(()), self.law.sample(key, shape)
+
+
+class Family(NamedTuple):
+    """The true distribution of a number (or composition), the one with a wrong scale, and what an own class declares.
+
+    An observation has ``width`` independent numbers. Between two bounds a scale is a concentration, of which one number
+    tells little: 1 against 1.5 of a beta distribution is found in .57 of samples of 200, in .67 with the best kernel tried.
+    """
+
+    truth: Any
+    wrong: Any
+    support: Any = "positive"
+    width: int = 1
+
+    def own(self, law: Any) -> Own:
+        support = (-1.0, law.high.item()) if self.support is None else self.support
+        return Own(law, support, self.dim)
+
+    @property
+    def dim(self) -> int:
+        return self.truth.event_shape[0] if self.truth.event_shape else self.width
+
+
+FAMILIES = {
+    "exponential": Family(dist.Exponential(1.0), dist.Exponential(1 / WRONG)),
+    "half-normal": Family(dist.HalfNormal(1.0), dist.HalfNormal(WRONG)),
+    "half-Cauchy": Family(dist.HalfCauchy(1.0), dist.HalfCauchy(WRONG)),
+    "gamma .7": Family(dist.Gamma(0.7, 1.0), dist.Gamma(0.7, 1 / WRONG)),
+    "gamma 3": Family(dist.Gamma(3.0, 1.0), dist.Gamma(3.0, 1 / WRONG)),
+    "inverse gamma": Family(dist.InverseGamma(2.0, 1.0), dist.InverseGamma(2.0, WRONG)),
+    "Weibull 1": Family(dist.Weibull(1.0, 1.0), dist.Weibull(WRONG, 1.0)),
+    "Weibull .8": Family(dist.Weibull(1.0, 0.8), dist.Weibull(WRONG, 0.8)),
+    "log-normal": Family(dist.LogNormal(0.0, 1.0), dist.LogNormal(0.0, WRONG)),
+    "Pareto": Family(dist.Pareto(1.0, 2.0), dist.Pareto(1.0, 2.0 / WRONG), (1.0, np.inf)),
+    "shifted exponential": Family(
+        dist.TransformedDistribution(dist.Exponential(1.0), dist.transforms.AffineTransform(2.0, 1.0)),
+        dist.TransformedDistribution(dist.Exponential(1 / WRONG), dist.transforms.AffineTransform(2.0, 1.0)),
+        (2.0, np.inf),
+    ),
+    "truncated normal": Family(dist.TruncatedNormal(0.5, 1.0, low=0.0), dist.TruncatedNormal(0.5, WRONG, low=0.0)),
+    "normal between bounds": Family(
+        dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=2.0), dist.TruncatedNormal(0.0, 1 / WRONG, low=-1.0, high=2.0), (-1.0, 2.0), 3
+    ),
+    "normal below a bound": Family(
+        dist.TruncatedNormal(0.0, 1.0, high=0.5), dist.TruncatedNormal(0.0, WRONG, high=0.5), (-np.inf, 0.5)
+    ),
+    "uniform": Family(dist.Uniform(0.0, 1.0), dist.Beta(WRONG, WRONG), "unit", 3),
+    "uniform on a longer interval": Family(dist.Uniform(-1.0, 3.0), dist.Uniform(-1.0, 3.0 * WRONG), None),
+    "beta .5": Family(dist.Beta(0.5, 0.5), dist.Beta(0.5 * WRONG, 0.5 * WRONG), "unit", 3),
+    "beta 2, 5": Family(dist.Beta(2.0, 5.0), dist.Beta(2.0 * WRONG, 5.0), "unit", 3),
+    "Dirichlet 1": Family(dist.Dirichlet(jnp.ones(4)), dist.Dirichlet(WRONG * jnp.ones(4)), "simplex"),
+    "Dirichlet .5": Family(dist.Dirichlet(0.5 * jnp.ones(3)), dist.Dirichlet(0.5 * WRONG * jnp.ones(3)), "simplex"),
+    "Dirichlet 1, 2, 5": Family(
+        dist.Dirichlet(jnp.array([1.0, 2.0, 5.0])), dist.Dirichlet(WRONG * jnp.array([1.0, 2.0, 5.0])), "simplex"
+    ),
+}
+
+
+def samples(family: Family, count: int, n: int, seed: int = 0) -> np.ndarray:
+    """(count, n, D) draws of the truth."""
+    shape = () if family.truth.event_shape else (family.width,)
+    with jax.enable_x64(True):
+        return np.asarray(family.truth.sample(jax.random.key(seed), (count, n, *shape)), dtype=np.float64)
