@@ -49,8 +49,6 @@ class RankResult(TestResult):
         One entry for each kernel and operator where several were tested.
     diagnostics : tuple of Diagnostics
         How each model's scores were estimated, where models were given.
-    withheld : str or None
-        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     names: tuple[str, ...]
@@ -68,7 +66,6 @@ class RankResult(TestResult):
     notes: tuple[str, ...] = ()
     tests: tuple[RankResult, ...] = ()
     diagnostics: tuple[Diagnostics, ...] = ()
-    withheld: str | None = None
 
     @property
     def adjusted_pvalues(self) -> np.ndarray:

@@ -158,8 +158,6 @@ class ComparisonResult(DifferenceResult):
         How the scores were estimated, where models were given.
     notes : tuple of str
         What a reader should know about how this result came about.
-    withheld : str or None
-        Why there is no verdict, where there is none; ``reject`` is then False.
     """
 
     ksd_p: float
@@ -421,7 +419,6 @@ class GoodnessOfFitResult(TestResult):
     replicates: int
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
-    withheld: str | None = None
 
     @property
     def _verdict(self) -> str:

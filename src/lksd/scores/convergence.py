@@ -4,6 +4,7 @@ Chains have not converged where one of these holds:
 
 - they left the finite numbers, accepted no proposal, or diverged in most steps (``faults``);
 - rank-normalised split R-hat is above ``LARGEST_RHAT``: chains, or the halves of one, are in different places;
+- the draws of a single chain are all the same, so that nothing tells a point mass from a chain that is stuck;
 - the effective sample size is below ``LEAST_ESS``, or ``LEAST_SHARE`` of the draws where these are few: batch means then depend on
   each other, and the standard error is too small;
 - more than ``LARGEST_DIVERGENT`` of the steps diverged: there are places that the chains do not reach;
@@ -64,7 +65,8 @@ def judge(run, plan: Plan, anywhere: bool) -> Judgement:
     if draws < JUDGED:
         return Judgement(faults, usable)
     steady = run.divergences.sum(1) <= LARGEST_DIVERGENT * plan.chains * draws
-    return Judgement(faults, usable & steady & mixed(run.rhat, run.ess, plan.chains * draws) & (run.disagreement <= 1))
+    moving = ~np.isnan(run.rhat) if plan.chains == 1 else True
+    return Judgement(faults, usable & moving & steady & mixed(run.rhat, run.ess, plan.chains * draws) & (run.disagreement <= 1))
 
 
 def mixed(rhat: Float[np.ndarray, " n"], ess: Float[np.ndarray, " n"], draws: int) -> Bool[np.ndarray, " n"]:

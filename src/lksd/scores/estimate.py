@@ -29,7 +29,7 @@ from .checks import check_model, check_possible, check_support, checked_latent, 
 from .columns import by_column_name
 from .conditional import Point, model_at
 from .control import Averages
-from .convergence import JUDGED, judge, refuse, refuse_all, said_of_unconverged
+from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, joined, length_groups
 from .operators import check_alphabets, is_discrete, operators_for
@@ -224,8 +224,6 @@ def estimate_scores(
             ]
     if not converged.all():
         warn(said_of_unconverged(converged, found.rhat, found.ess, ids))
-    if kinds(z) == {"integer"}:
-        warn_of_still_chains(found.rhat, plan, ids)
     return ScoreEstimate(
         **score_fields(groups, parts, several),
         method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
@@ -394,14 +392,3 @@ def check_length(name: str, value, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name}: expected an integer of at least {least}; got {value!r}. Give a number of steps.")
     return int(value)
-
-
-def warn_of_still_chains(rhat: np.ndarray, plan: Plan, ids: np.ndarray) -> None:
-    """Chains of a discrete latent that stay where they are have no R-hat, which is no sign that they have converged."""
-    still = np.isnan(rhat)
-    if plan.batches * plan.batch_draws >= JUDGED and still.any():
-        warn(
-            f"R-hat is unknown for observation {ids[np.argmax(still)]} ({int(still.sum())} of {len(still)} observations): its "
-            "chains never moved. That is right only if its posterior allows one value of the latent; else give the model a "
-            "gibbs(key, x, z) that reaches them all, or try another sampler."
-        )
