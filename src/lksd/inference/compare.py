@@ -16,6 +16,7 @@ from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .deciding import deciding_words
 from .diagnosis import chain_quality, diagnose
+from .fit_result import GoodnessOfFitResult
 from .goodness_of_fit import hypothesis_of, judge_fit
 from .hypotheses import Hypothesis, hypotheses
 from .preparation import (
@@ -30,7 +31,7 @@ from .preparation import (
     prepare,
     read_all,
 )
-from .results import ComparisonResult, GoodnessOfFitResult
+from .results import ComparisonResult
 from .settings import as_settings
 from .smoothing import rungs, warn_of_isolation
 from .unconverged import Made, doubts

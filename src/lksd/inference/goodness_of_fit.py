@@ -11,10 +11,10 @@ from .._validation import check_probability, check_seed
 from ..engines import Engine, opened
 from ..stein import gram_sums
 from .calibration import replicate_count
+from .fit_result import GoodnessOfFitResult
 from .hypotheses import Hypothesis, hypotheses
 from .records import read_only
 from .resampling import multinomial_weights
-from .results import GoodnessOfFitResult
 from .settings import as_settings
 from .ustatistic import u_statistic
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from .calibration import Bootstrap, Conservative, Edgeworth, Steadied
 from .details import Diagnostics, Unconverged, Words
+from .fit_result import GoodnessOfFitResult
 from .rank_result import RankResult
 from .records import decode
-from .results import SCHEMA, ComparisonResult, GoodnessOfFitResult, MMDResult, TestResult
+from .results import SCHEMA, ComparisonResult, MMDResult, TestResult
 from .ustatistic import Components
 
 KINDS: dict[str, type] = {

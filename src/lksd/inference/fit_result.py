@@ -1,0 +1,52 @@
+"""The answer to "does this model fit at all?"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._text import Table, number, pvalue_cell, pvalue_text, visible
+from .details import Diagnostics
+from .results import TestResult
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GoodnessOfFitResult(TestResult):
+    """Does the model fit at all? ``statistic`` is n times the squared KSD ``ksd``."""
+
+    ksd: float
+    operator: str
+    contributions: np.ndarray
+    replicates: int
+    notes: tuple[str, ...] = ()
+    diagnostics: Diagnostics | None = None
+
+    @property
+    def _verdict(self) -> str:
+        p = pvalue_text(self.pvalue)
+        return f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
+
+    @property
+    def question(self) -> str:
+        return "H0: the data come from the model"
+
+    @property
+    def summary(self) -> Table:
+        cells = (number(self.ksd), f"{self.statistic:.3f}", pvalue_cell(self.pvalue), f"{self.n}")
+        return Table(("squared KSD", "n KSD^2", "p", "n"), [cells], left=())
+
+    def __str__(self) -> str:
+        lines = [
+            self.question,
+            "",
+            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}",
+            f"bootstrap with {self.replicates} replicates",
+            f"kernel   {visible(self.kernel)}",
+            f"operator {visible(self.operator)}",
+            *(visible(line) for line in (str(self.diagnostics).splitlines() if self.diagnostics else ())),
+            "",
+            *(f"Note: {visible(note)}" for note in self.notes),
+            self.sentence,
+        ]
+        return "\n".join(lines)
