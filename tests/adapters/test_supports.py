@@ -139,7 +139,7 @@ def marked(name):
     return pytest.param(name, marks=() if law in QUICK[package] else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", map(marked, EVERY))
+@pytest.mark.parametrize("name", [marked(name) for name in EVERY])
 def test_supports(name):
     build, expected = EVERY[name]
     assert build().support == expected

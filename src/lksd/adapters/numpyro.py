@@ -122,9 +122,18 @@ def forget_narrow_constants(model: Callable) -> None:
         literals = [one.val for step in closed.jaxpr.eqns for one in step.invars if isinstance(one, Literal)]
         found = any(np.result_type(one) in NARROW for one in (*closed.consts, *literals) if not isinstance(one, jax.Array))
     except ValueError:
-        found = True  # such a constant may be why; if not, the next run says what is wrong
+        found = runs_in_single_precision(laws)
     if found:
         jax.clear_caches()
+
+
+def runs_in_single_precision(function: Callable) -> bool:
+    try:
+        with jax.enable_x64(False):
+            jax.eval_shape(function, jax.random.key(0))
+    except ValueError:
+        return False  # for a reason of its own, which the next run tells
+    return True
 
 
 def roles(trace: dict, name: str, observed: str, params: dict, plate: str | None) -> Sites:
