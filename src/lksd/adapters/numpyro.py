@@ -249,7 +249,7 @@ class Program:
 
     def drawn(self, site, key):
         """A value of the observed site, whatever the model was given for it."""
-        return site["fn"](rng_key=jax.random.fold_in(key, 1))
+        return site["fn"](rng_key=jax.random.fold_in(key, 2))  # the first site's is one of the two that split(key) gives
 
     def log_densities(self, params: dict, x, z: dict, index=0):
         """log p(z) and log p(x | z), summed over the discrete latents."""
