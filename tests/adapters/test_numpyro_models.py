@@ -11,6 +11,7 @@ from scipy import stats
 import lksd
 from lksd.adapters import from_numpyro
 from lksd.models import PPCA, FactorAnalysis, GaussianMixture, PosteriorPredictive
+from lksd.scores.identity import check_identity
 
 RNG = np.random.default_rng(0)
 D, K, N = 4, 2, 50
@@ -339,3 +340,23 @@ def test_bad_input(name):
     call, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
         call()
+
+
+def kinds(x=None):
+    kind = numpyro.sample("kind", dist.Categorical(jnp.array([0.2, 0.3, 0.5])))
+    numpyro.sample("x", dist.Normal(jnp.asarray(WEIGHT)[:3, 0][kind] * jnp.arange(D), 0.5).to_event(1), obs=x)
+
+
+def bounded_latents(x=None):
+    rate = numpyro.sample("rate", dist.Gamma(1.5, 2.0))
+    share = numpyro.sample("share", dist.Beta(0.7, 3.0))
+    spread = numpyro.sample("spread", dist.HalfNormal())
+    shares = numpyro.sample("shares", dist.Dirichlet(jnp.array([1.0, 2.0, 0.5, 1.5])))
+    numpyro.sample("x", dist.StudentT(3.0, rate * shares + share, 0.1 + spread).to_event(1), obs=x)
+
+
+@pytest.mark.parametrize("model", [one_factor_model, low_rank, kinds, bounded_latents])
+def test_what_a_model_simulates_fits_its_densities(model):
+    """The noise of x was once drawn with the key of the first latent."""
+    for exact in (None, False):
+        assert check_identity(from_numpyro(model), X[:1], 0, exact=exact) == ()

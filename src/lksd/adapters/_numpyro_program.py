@@ -124,9 +124,12 @@ class Program:
         return z, x.astype(jnp.int32) if self.values else x
 
     def drawn(self, site, key):
-        """A value of the observed site, whatever the model was given for it; in a scan each step has its own randomness."""
+        """A value of the observed site, whatever the model was given for it; in a scan each step has its own randomness.
+
+        The keys of the latents come from split(key), which are fold_in(key, 0) and fold_in(key, 1).
+        """
         step = site["infer"].get("_scan_current_index", 0)
-        return site["fn"](rng_key=jax.random.fold_in(jax.random.fold_in(key, 1), step))
+        return site["fn"](rng_key=jax.random.fold_in(jax.random.fold_in(key, 2), step))
 
     def log_densities(self, params: dict, x, z: dict, index=0):
         """log p(z) and log p(x | z), summed over the discrete latents."""
