@@ -155,7 +155,7 @@ def agree_with_quadrature(name, layout, n):
     assert exact.method == "exact marginal score"
     for ours, theirs, error in zip(found.score, exact.score, found.mcse, strict=True):
         assert np.sqrt(np.mean(((ours - theirs) / error) ** 2)) < 1.5
-        assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.05
+        assert np.mean(error**2) < 0.1**2 * np.mean(theirs**2)  # which says something
 
 
 def test_scores_agree_with_quadrature():
