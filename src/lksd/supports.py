@@ -54,7 +54,11 @@ class Support:
             return "intervals of its own in each column"
         (pair,) = pairs
         words = {BOUNDS["real"]: "all real numbers", BOUNDS["positive"]: "positive numbers"}
-        return words.get(pair) or f"numbers between {pair[0]:g} and {pair[1]:g}"
+        if pair in words:
+            return words[pair]
+        if INFINITE in pair or -INFINITE in pair:
+            return f"numbers above {pair[0]:g}" if pair[1] == INFINITE else f"numbers below {pair[1]:g}"
+        return f"numbers between {pair[0]:g} and {pair[1]:g}"
 
 
 REAL = Support()

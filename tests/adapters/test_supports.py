@@ -115,6 +115,10 @@ PYMC = {
     "Pareto": (pymc_model(lambda name, x: pm.Pareto(name, 3.0, 0.25, observed=x)), Support((0.25,), (INF,))),
     "VonMises": (pymc_model(lambda name, x: pm.VonMises(name, 0.0, 1.0, observed=x)), Support((-PI,), (PI,))),
     "LogitNormal": (pymc_model(lambda name, x: pm.LogitNormal(name, observed=x)), UNIT),
+    "TruncatedNormal": (
+        pymc_model(lambda name, x: pm.TruncatedNormal(name, 0.5, 1.0, lower=0.0, observed=x)),
+        Support((0.0,), (INF,)),
+    ),
     "Truncated": (
         pymc_model(lambda name, x: pm.Truncated(name, pm.Exponential.dist(1.0), upper=2.0, observed=x)),
         Support((0.0,), (2.0,)),

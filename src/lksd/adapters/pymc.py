@@ -270,7 +270,7 @@ class Graph:
                 self.drawn(alone, clone_replace([rv], replace=dict(alone)))
             except Missing as error:
                 try:
-                    drawn = self.pymc.icdf(rv, pt.random.uniform(size=shape_of(rv)))
+                    drawn = quantile(self.pymc, rv, pt.random.uniform(size=shape_of(rv)))
                 except NotImplementedError:
                     raise error from None
             known[rv] = clone_replace([drawn], replace=dict(known))[0]
@@ -281,6 +281,17 @@ class Graph:
 
     def named(self, z) -> dict:
         return {rv.name: value for rv, value in zip(self.local, z, strict=True)}
+
+
+def quantile(pymc, rv, probability):
+    """Where the distribution function of a variable has this value; PyMC has none for the truncated normal distribution."""
+    import pytensor.tensor as pt
+
+    if not isinstance(rv.owner.op, pymc.TruncatedNormal.rv_type):
+        return pymc.icdf(rv, probability)
+    mean, deviation, *ends = rv.owner.op.dist_params(rv.owner)
+    low, high = (pt.exp(pymc.logcdf(pymc.Normal.dist(mean, deviation), end)) for end in ends)
+    return mean + deviation * np.sqrt(2) * pt.erfinv(2 * (low + (high - low) * probability) - 1)
 
 
 def shape_of(rv) -> tuple[int, ...]:

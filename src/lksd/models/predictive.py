@@ -82,6 +82,10 @@ class PosteriorPredictive(LatentVariableModel):
     def support(self) -> Any:
         return self.models.support
 
+    @property
+    def columns(self) -> Any:  # type: ignore[override]
+        return self.models.columns
+
     def chosen(self, index) -> Any:
         """The model with the parameters of one draw."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index] if isinstance(leaf, ARRAYS) else leaf, self.models)
