@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
 import lksd
@@ -52,6 +53,12 @@ class Family(NamedTuple):
     def own(self, law: Any) -> Own:
         support = (-1.0, law.high.item()) if self.support is None else self.support
         return Own(law, support, self.dim)
+
+    def numpyro(self, law: Any):
+        def model(x=None):
+            numpyro.sample("x", law if law.event_shape else law.expand([self.width]).to_event(1), obs=x)
+
+        return lksd.adapters.from_numpyro(model)
 
     @property
     def dim(self) -> int:

@@ -84,15 +84,16 @@ def test_true_models_of_bounded_data_are_kept_and_wrong_ones_rejected(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("through", ["own class", "NumPyro"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_levels_and_powers_on_bounded_data(name):
+def test_levels_and_powers_on_bounded_data(name, through):
     family = FAMILIES[name]
-    truth, wrong = family.own(family.truth), family.own(family.wrong)
+    truth, wrong = (family.own(law) if through == "own class" else family.numpyro(law) for law in (family.truth, family.wrong))
     sets = samples(family, 200, 200)
     kept = sum(lksd.goodness_of_fit(x, truth).reject for x in sets)
     found = sum(lksd.goodness_of_fit(x, wrong).reject for x in sets)
     lost = sum(lksd.compare(x, truth, wrong).reject for x in sets)
-    print(f"{name}: truth rejected {kept}, wrong scale {found}, truth loses {lost} of 200")
+    print(f"{name}, {through}: truth rejected {kept}, wrong scale {found}, truth loses {lost} of 200")
     assert kept <= 22
     assert found >= 160
     assert binom.sf(lost - 1, 200, 0.05) > 0.01
