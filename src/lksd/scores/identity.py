@@ -35,7 +35,7 @@ from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Statistics
 
 NUMBERS = 4_096  # simulated in all, in observations of D numbers
-FEWEST = {True: 64, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
+FEWEST = {True: 40, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
 BATCH = 256
 AGAIN = 4  # times as many draws, to confirm
 LENIENT, STRICT = 0.05, 0.001  # levels, of all statistics together and of those looked at again

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from .witnesses import Unit, unit_of
+from .witnesses import Unit, moments, times, unit_of
 
 FEATURES = 48  # waves of the latent, beside the latent itself
 SHARE = 4  # draws for each feature, at least
@@ -33,16 +33,16 @@ class Regression(NamedTuple):
         all others, by the formula for one observation left out, so that it is a fixed function there too.
         """
         values = self.features(u)
-        rest = x - values @ self.coefficients
-        weights = score @ self.coefficients.T
+        rest = x - times(values, self.coefficients)
+        weights = times(score, self.coefficients.T)
         if own:
-            solved = values @ self.inverse
+            solved = times(values, self.inverse)
             free = 1 - np.sum(solved * values, 1, keepdims=True)
             weights -= solved * np.sum(score * rest, 1, keepdims=True) / free
             rest = rest / free
         width = u.shape[1]
-        bent = -np.sin(self.unit(u) @ self.frequencies + self.phases) * weights[:, 1 + width :]
-        moved = (weights[:, 1 : 1 + width] + bent @ self.frequencies.T) / self.unit.scale
+        bent = -np.sin(times(self.unit(u), self.frequencies) + self.phases) * weights[:, 1 + width :]
+        moved = (weights[:, 1 : 1 + width] + times(bent, self.frequencies.T)) / self.unit.scale
         return rest, slope + moved if slope.shape == u.shape else slope
 
 
@@ -56,9 +56,9 @@ def regression(x, u, rng: np.random.Generator) -> Regression | None:
     frequencies, phases = rng.normal(size=(width, count)) / np.sqrt(width), rng.uniform(0, 2 * np.pi, count)
     values = features(unit(u), frequencies, phases)
     ridge = m * np.repeat(RIDGE, (1 + width, count))
-    inverse = np.linalg.inv(values.T @ values + np.diag(ridge))
-    return Regression(unit, frequencies, phases, inverse, inverse @ (values.T @ x))
+    inverse = np.linalg.inv(moments(values, values) + np.diag(ridge))
+    return Regression(unit, frequencies, phases, inverse, inverse @ moments(values, x))
 
 
 def features(u, frequencies, phases) -> Float[np.ndarray, "m f"]:
-    return np.hstack([np.ones((len(u), 1)), u, np.cos(u @ frequencies + phases)])
+    return np.hstack([np.ones((len(u), 1)), u, np.cos(times(u, frequencies) + phases)])

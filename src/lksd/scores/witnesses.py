@@ -17,6 +17,7 @@ FREQUENCIES = (1.0, 2.5)  # of the waves, for coordinates with a spread of 1
 DIRECTIONS = 24  # random ones, along which witnesses look too
 CROSSED = 200  # coordinates of which every pair is looked at; of more, a random choice
 ROUNDING = 1e-10
+SMALL = 200_000  # multiplications that BLAS does in one thread; several that wait for each other take longer than these products
 COORDINATES, ALONG, PAIRS = range(3)  # what statistics belong to: coordinates and their sums, random directions, pairs
 
 
@@ -64,6 +65,25 @@ def statistics(name: str, expected: int, values, parts, place, order: int = COOR
     size = np.mean(np.abs(parts), 0)
     mean = np.where(np.abs(mean) <= ROUNDING * size, 0.0, mean)
     return Statistics(name, expected, mean, np.where(error <= ROUNDING * size, 0.0, error), place, order)
+
+
+def slices(a, width: int) -> list[slice]:
+    """Rows of a whose product with ``width`` columns is small."""
+    size = max(1, SMALL // max(1, a.shape[1] * width))
+    return [slice(start, start + size) for start in range(0, len(a), size)]
+
+
+def times(a, b) -> np.ndarray:
+    """a @ b for a tall a."""
+    return np.concatenate([a[rows] @ b for rows in slices(a, b.shape[1])])
+
+
+def moments(a, b) -> np.ndarray:
+    """a.T @ b for tall a and b."""
+    total = np.zeros((a.shape[1], b.shape[1]))
+    for rows in slices(a, b.shape[1]):
+        total += a[rows].T @ b[rows]
+    return total
 
 
 class Unit(NamedTuple):
@@ -118,7 +138,7 @@ class Chart(NamedTuple):
         scaled, standard = s * kept.own.scale, kept.own(w)
         found = [statistics("the score", 0, scaled, scaled, self.label)]
         found += self.along(s, w, kept.own, self.label, COORDINATES)
-        s, w = (part @ kept.directions.T for part in ((s, w) if self.sphere else (scaled, standard)))
+        s, w = (times(part, kept.directions.T) for part in ((s, w) if self.sphere else (scaled, standard)))
         found += self.along(s, w, kept.along, "random direction {}".format, ALONG)
         return found if self.sphere else [*found, crossed("the score", scaled, standard, self, kept)]
 
@@ -188,15 +208,15 @@ def frame(chart: Any, own: Unit, w, rng: np.random.Generator) -> Frame:
     directions = rng.normal(size=(DIRECTIONS if width > 1 else 0, width))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     rows, columns = (rng.permutation(size)[:CROSSED] for size in (width, width + more))
-    return Frame(own, unit_of(chart.others), directions, unit_of(w @ directions.T), rows, columns)
+    return Frame(own, unit_of(chart.others), directions, unit_of(times(w, directions.T)), rows, columns)
 
 
 def crossed(name: str, s, w, chart: Any, kept: Frame) -> Statistics:
     """What belongs to one coordinate, which has mean zero given the others, times a bounded function of another."""
     s, witness = s[:, kept.rows], np.tanh(np.hstack([w, kept.others(chart.others)]))[:, kept.columns]
     m, width = len(s), len(kept.columns)
-    mean = s.T @ witness / m
-    error = np.sqrt(np.maximum((s**2).T @ witness**2 / m - mean**2, 0.0) / (m - 1))
+    mean = moments(s, witness) / m
+    error = np.sqrt(np.maximum(moments(s**2, witness**2) / m - mean**2, 0.0) / (m - 1))
     mean[kept.rows[:, None] == kept.columns] = 0.0
 
     def place(number: int) -> str:
