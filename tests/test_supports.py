@@ -267,19 +267,13 @@ def test_families_of_real_numbers_take_integers_with_a_note():
 # ------------------------------------------------------------- columns by name
 
 
-class Named(lksd.models.PPCA):
-    """PPCA of columns with names."""
-
-    columns = ("a", "b", "c")
-
-
 @pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])
 def test_columns_are_matched_by_name(frame):
     rng = np.random.default_rng(0)
     weight, mean = rng.normal(size=(3, 1)), np.array([0.0, 5.0, 10.0])
     values = rng.normal(size=(120, 1)) @ weight.T + rng.normal(size=(120, 3)) + mean
     x, turned = frame(dict(zip("abc", values.T, strict=True))), frame(dict(zip("cab", values.T[[2, 0, 1]], strict=True)))
-    p, q = Named(weight, 1.0, mean), Named(weight, 1.4, mean)
+    p, q = (lksd.models.PPCA(weight, noise, mean, columns=("a", "b", "c")) for noise in (1.0, 1.4))
     assert np.array_equal(lksd.estimate_scores(p, turned).score, lksd.estimate_scores(p, x).score[:, [2, 0, 1]])
     by_chains = [lksd.estimate_scores(p, each, exact=False).batch_means for each in (x, turned)]
     assert np.array_equal(by_chains[1], by_chains[0][..., [2, 0, 1]])

@@ -164,7 +164,7 @@ def test_words_that_some_topics_cannot_produce():
 
 def test_save_and_load(tmp_path):
     p, x = model(), documents()
-    found = lksd.estimate_scores(p, x, exact=False, warmup=5, draws=12)
+    found = lksd.estimate_scores(p, x, exact=False, warmup=5, draws=40)
     found.save(tmp_path / "scores.npz")
     again = lksd.load_scores(tmp_path / "scores.npz")
     for a, b in zip((*found.score, *found.mcse), (*again.score, *again.mcse), strict=True):

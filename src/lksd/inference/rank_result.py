@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .details import Diagnostics
@@ -93,6 +92,8 @@ class RankResult(TestResult):
 
     @property
     def _groups(self) -> np.ndarray:
+        from scipy.sparse.csgraph import connected_components
+
         return connected_components(self.pvalues <= self.alpha, connection="strong")[1]
 
     def interval(self, model: str, other: str) -> tuple[float, float]:

@@ -64,6 +64,7 @@ class HiddenMarkov(LatentVariableModel):
     whitening: Any  # for Gaussian emissions: the inverse Cholesky factors, so that no chain calls LAPACK
 
     any_length: ClassVar[bool] = True
+    support: ClassVar[Any] = "real"  # of Gaussian emissions
 
     def __init__(self, initial, transition, emission):
         self.first, self.transition = as_float64(initial), as_float64(transition)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import stdtrit
 
 from .._compile import compiled, remembered
 from .._float64 import float64
@@ -254,7 +254,7 @@ class Candidate(NamedTuple):
 def suspects(found: list[Statistics], m: int) -> list[Candidate]:
     """The worst of each family of statistics that are beyond chance, leniently, half the level being that of the pairs."""
     counts = {pairs: sum(one.mean.size for one in found if (one.order == PAIRS) is pairs) for pairs in (False, True)}
-    limits = {pairs: stats.t.isf(LENIENT / 4 / max(count, 1), m - 1) for pairs, count in counts.items()}
+    limits = {pairs: -stdtrit(m - 1, LENIENT / 4 / max(count, 1)) for pairs, count in counts.items()}
     beyond = []
     for family, one in enumerate(found):
         t = one.t
@@ -266,7 +266,7 @@ def suspects(found: list[Statistics], m: int) -> list[Candidate]:
 
 def confirmed(candidates: list[Candidate], found: list[Statistics], m: int) -> tuple[str, ...]:
     """The simplest of the statistics that fail on fresh draws too, in the same direction."""
-    limit = stats.t.isf(STRICT / len(candidates), m - 1)
+    limit = -stdtrit(m - 1, STRICT / len(candidates))
     for _, family, number, t in sorted(candidates):
         if np.sign(t) * found[family].t[number] > limit:
             return (note_of(found[family], number, m),)
