@@ -43,6 +43,7 @@ class Family(NamedTuple):
 
     An observation has ``width`` independent numbers. Between two bounds a scale is a concentration, of which one number
     tells little: 1 against 1.5 of a beta distribution is found in .57 of samples of 200, in .67 with the best kernel tried.
+    So does a half-Cauchy number: .78, .95 with ``IMQ.median``.
     """
 
     truth: Any
@@ -68,7 +69,7 @@ class Family(NamedTuple):
 FAMILIES = {
     "exponential": Family(dist.Exponential(1.0), dist.Exponential(1 / WRONG)),
     "half-normal": Family(dist.HalfNormal(1.0), dist.HalfNormal(WRONG)),
-    "half-Cauchy": Family(dist.HalfCauchy(1.0), dist.HalfCauchy(WRONG)),
+    "half-Cauchy": Family(dist.HalfCauchy(1.0), dist.HalfCauchy(WRONG), width=2),
     "gamma .7": Family(dist.Gamma(0.7, 1.0), dist.Gamma(0.7, 1 / WRONG)),
     "gamma 3": Family(dist.Gamma(3.0, 1.0), dist.Gamma(3.0, 1 / WRONG)),
     "inverse gamma": Family(dist.InverseGamma(2.0, 1.0), dist.InverseGamma(2.0, WRONG)),
