@@ -16,10 +16,9 @@ def noise_keys(seed: int, index):
     return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
 
 
-def simulation_keys(seed: int, part: int, count: int):
-    """Keys of observations that are simulated to check a model."""
-    base = jax.random.fold_in(jax.random.key(seed), 3)
-    return jax.random.split(jax.random.fold_in(base, part), count)
+def simulation_key(seed: int):
+    """The key of observations that are simulated to check a model."""
+    return jax.random.fold_in(jax.random.key(seed), 3)
 
 
 def rerun_keys(seed: int, index, attempt: int):

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from .._compile import compiled, remembered
 from .._float64 import float64
-from .._keys import simulation_keys
+from .._keys import simulation_key
 from .._validation import check_seed, warn
 from ..models import PosteriorPredictive
 from ..models.base import float64_leaves, of_length
@@ -38,7 +38,7 @@ NUMBERS = 4_096  # simulated in all, in observations of D numbers
 FEWEST = {True: 40, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
 BATCH = 256
 AGAIN = 4  # times as many draws, to confirm
-LENIENT, STRICT = 0.05, 0.001  # levels, of all statistics together and of those looked at again
+LENIENT, STRICT = 0.03, 0.0001  # levels, of all statistics together and of those looked at again
 CANDIDATES = 8  # looked at again
 FINITE = 0.99  # share of draws at which scores must be finite
 CAUSES = (
@@ -72,14 +72,17 @@ def identity_notes(
     models: dict[str, Any], x, operators, *, seed, exact=None, sampler=None, counts=None, coordinates=None, **_
 ) -> tuple[str, ...]:
     """A note and a warning for each model that does not fit its own draws; the options are those of ``estimate_scores``."""
-    notes = []
+    notes: list[str] = []
+    known: dict[bool, np.ndarray] = {}  # the data, as models of one length and of any take them
     for name, model in models.items():
         if not is_open(model):
             continue
         prefix = f"{name}: " if name else ""
         try:
             check_model(model)
-            data = read(model, operators, x, counts)
+            if model.any_length not in known:
+                known[model.any_length] = read(model, operators, x, counts)
+            data = known[model.any_length]
             length = int(np.median((data >= 0).sum(1))) if model.any_length else data.shape[1]
             found = check_identity(model, data[:1, :length], seed, exact=exact, sampler=sampler, coordinates=coordinates)
         except ValueError as error:
@@ -112,10 +115,10 @@ def check_identity(model: Any, one, seed: int, *, exact=None, sampler=None, coor
     way = way_of(model, point, exact, sampler)
     count = max(FEWEST[way.exact], NUMBERS // way.length)
     count = count if count < BATCH else -(-count // BATCH) * BATCH
-    rng = np.random.default_rng(check_seed(seed))
+    rng, key = np.random.default_rng(check_seed(seed)), simulation_key(seed)
 
     def simulate(part: int) -> tuple[Draws, float]:
-        arguments = (model, simulation_keys(seed, part, count), way)
+        arguments = (model, key, jnp.asarray(part), count, way)
         return usable(Draws(*map(np.asarray, program(*arguments)(*arguments))), coordinates)
 
     draws, finite = simulate(0)
@@ -132,13 +135,13 @@ def check_identity(model: Any, one, seed: int, *, exact=None, sampler=None, coor
     return confirmed(candidates, test.statistics(fresh, own=False), len(fresh.x))
 
 
-def program(model: Any, keys, way: Way):
-    """``joint_draws`` compiled; whatever the user's code raises is named."""
+def program(*arguments):
+    """``joint_draws`` compiled for its arguments; whatever the user's code raises is named."""
     try:
-        return compiled(joint_draws, model, keys, way)
+        return compiled(joint_draws, *arguments)
     except Exception as error:
         raise ValueError(
-            f"model: sample(key) of {model}, or a density at its draws, fails ({str(error).splitlines()[0]}). "
+            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails ({str(error).splitlines()[0]}). "
             "Write it in jax.numpy and jax.random; check=False leaves this test of the model out."
         ) from error
 
@@ -160,8 +163,8 @@ def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
     return Way(length, exact=False, move=move if move and hasattr(model, move) else None)
 
 
-def joint_draws(model: Any, keys, way: Way):
-    """Pairs that the model simulates, and its scores there."""
+def joint_draws(model: Any, key, part, count: int, way: Way):
+    """Pairs that the model simulates, and its scores there; those of every ``part`` are others."""
 
     def one(key):
         key_pair, key_move = jax.random.split(key)
@@ -179,8 +182,8 @@ def joint_draws(model: Any, keys, way: Way):
         slope = control_variate(here, x, u) if model.normalised and reals.size else nothing
         return x, score if is_discrete(model) else score[:, 0], reals, slope, integers
 
-    grouped = keys.reshape(-1, min(len(keys), BATCH))
-    return jax.tree.map(lambda part: part.reshape(len(keys), *part.shape[2:]), jax.lax.map(jax.vmap(one), grouped))
+    keys = jax.random.split(jax.random.fold_in(key, part), count).reshape(-1, min(count, BATCH))
+    return jax.tree.map(lambda found: found.reshape(count, *found.shape[2:]), jax.lax.map(jax.vmap(one), keys))
 
 
 def neighbours(model: Any, x):
