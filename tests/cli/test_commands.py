@@ -385,3 +385,26 @@ def test_a_model_that_does_not_fit_its_own_draws(lksd_command, folder):
         code, out, err = lksd_command(*command, "--no-check")
         assert (code, err) == (0, "")
         assert "own draws" not in out
+
+
+def test_columns_of_a_file_are_matched_by_their_names(lksd_command, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2)) + np.array([0, 5])
+    (tmp_path / "own.py").write_text(
+        "import numpy as np, lksd\n"
+        "p, q = (lksd.models.PPCA(np.ones((2, 1)), noise, [0.0, 5.0], columns=('a', 'b')) for noise in (1.0, 2.0))\n"
+    )
+    models = ("--p", f"{tmp_path}/own.py:p", "--q", f"{tmp_path}/own.py:q", "--json")
+    statistics = []
+    for order in ([0, 1], [1, 0]):
+        names = ",".join("ab"[i] for i in order)
+        path = tmp_path / f"{names}.csv"
+        path.write_text("\n".join([names, *(",".join(map(repr, row.tolist())) for row in rows[:, order])]))
+        code, out, _ = lksd_command("compare", path, *models)
+        assert code == 0
+        statistics.append(json.loads(out)["result"]["statistic"])
+    assert statistics[0] == pytest.approx(statistics[1], rel=1e-9)
+    path.write_text(path.read_text().replace("b,a", "c,a"))
+    code, _, err = lksd_command("compare", path, *models)
+    assert code == 2
+    assert "lacks 'b' and has also 'c'" in err

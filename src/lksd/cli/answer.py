@@ -45,7 +45,7 @@ def answer(x: Any, models: list[Any], options: dict[str, Any], command: dict[str
     data = plain(x)
     observations = x if output.image_shape is None else as_images(data, shape(output.image_shape))
     announce("Comparing", data)
-    result = compare(data, *models, **options)
+    result = compare(x, *models, **options)
     show(replace(result, settings=result.settings | command), observations, output)
 
 
@@ -53,7 +53,7 @@ def ranking(x: Any, models: list[Any], options: dict[str, Any], command: dict[st
     """Rank, and show the result."""
     data = plain(x)
     announce(f"Ranking {len(models)} models", data)
-    result = rank(data, list(zip(output.names, models, strict=True)), **options)
+    result = rank(x, list(zip(output.names, models, strict=True)), **options)
     result = replace(result, settings=result.settings | command)
     if output.report is not None:
         result.to_html(output.report)

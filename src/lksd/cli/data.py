@@ -8,8 +8,9 @@ import json
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,20 @@ TABLES, DOCUMENTS = (".csv", ".tsv", ".parquet"), (".jsonl", ".jsonl.gz")
 FIELDS = ("tokens", "words")  # of a JSON object that is a document
 
 
-class Frame(NamedTuple):
-    """Numbers with the names of their columns."""
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Numbers with the names of their columns, which the library takes as it takes a data frame."""
 
     values: np.ndarray
     names: tuple[str, ...]
+    header: bool = True  # whether the file has the names
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return self.names if self.header else None
+
+    def to_numpy(self) -> np.ndarray:
+        return self.values
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -126,7 +136,7 @@ def read_text(path: Path, delimiter: str, wanted: list[str] | None) -> Frame:
                     "Remove missing values, or choose numeric columns with --columns."
                 )
             values[i, column] = float(row[j])
-    return Frame(values, tuple(names[j] for j in chosen))
+    return Frame(values, tuple(names[j] for j in chosen), header is not None)
 
 
 def is_number(cell: str) -> bool:
