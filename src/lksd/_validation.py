@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ class LksdWarning(UserWarning):
 
 PACKAGE = str(Path(__file__).parent)
 _subject: ContextVar[str] = ContextVar("subject", default="")
+_said: ContextVar[list[str] | None] = ContextVar("said", default=None)
 
 
 @contextmanager
@@ -37,8 +40,27 @@ def warn(message: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
-    subject = _subject.get()
+    subject, said = _subject.get(), _said.get()
+    if said is not None:
+        said.append(message)
     warnings.warn(f"{subject}: {message}" if subject else message, LksdWarning, stacklevel=level)
+
+
+def noted(function: Callable) -> Callable:
+    """``function``, whose result has all warnings that were given on the way among its ``notes``."""
+
+    @wraps(function)
+    def call(*args, **options):
+        said: list[str] = []
+        token = _said.set(said)
+        try:
+            result = function(*args, **options)
+        finally:
+            _said.reset(token)
+        new = [one for one in dict.fromkeys(said) if one not in result.notes]
+        return replace(result, notes=(*result.notes, *new)) if new else result
+
+    return call
 
 
 def to_numpy(name: str, value) -> np.ndarray:

@@ -19,8 +19,10 @@ def matrix(seed=0):
 
 
 def sums_of(h, weights):
-    off = oracles.off_diagonal(h)
-    return GramSums(off[None].sum(2), np.diag(h)[None], off.sum(1)[None], np.sum(off**2), np.diag(h)[None], (h @ weights)[None])
+    """Of a model whose matrix is h plus another's, in which nothing but the diagonal counts."""
+    off, other = oracles.off_diagonal(h), np.full(N, 10.0)
+    rows, diagonal = np.stack([off.sum(1), np.zeros(N)]), np.stack([np.diag(h) + other, other])
+    return GramSums(rows, diagonal, off.sum(1)[None], np.sum(off**2), np.diag(h)[None], (off @ weights)[None])
 
 
 def test_bootstrap_equals_resampling_rows():

@@ -48,7 +48,7 @@ def test_sums_equal_dense(name):
         np.testing.assert_allclose(sums.model_rows, [(m - np.diag(np.diag(m))).sum(1) for m in each], rtol=1e-11, atol=1e-11)
         np.testing.assert_allclose(sums.squares, np.sum(off**2), rtol=1e-12)
         np.testing.assert_allclose(sums.diagonal, np.diag(h), rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(sums.products, h @ weights, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(sums.products, off @ weights, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", CASES)

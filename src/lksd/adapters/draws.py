@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._float64 import float64
-from .._validation import check_finite, check_reals, to_numpy, warn
+from .._validation import check_finite, check_reals, noted, to_numpy, warn
 from ..scores.checks import check_support
 from ..scores.control import average
 from ..scores.convergence import disagreement, mixed, said_of_unconverged
@@ -25,6 +25,7 @@ FEW = 100  # effective draws below which, at as many observations, a warning is 
 CHUNK = 16  # observations at a time
 
 
+@noted
 @float64
 def from_draws(
     log_likelihood: Callable,

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from .._progress import progress_wanted
-from .._validation import check_choice
+from .._validation import check_choice, noted
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
-from ..scores.identity import identity_notes
+from ..scores.identity import check_identities
 from .beside_mmd import check_samples, mmd_test
-from .comparison import decide
+from .comparison import decide, verdict
 from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .deciding import deciding_words
-from .diagnosis import chain_quality, diagnose
+from .diagnosis import diagnose
+from .doubts import Case
 from .fit_result import GoodnessOfFitResult
 from .goodness_of_fit import hypothesis_of, judge_fit
 from .hypotheses import Hypothesis, hypotheses
+from .influence import contribution_notes, row_doubts
 from .preparation import (
     as_scores,
     check_enough,
@@ -34,9 +37,10 @@ from .preparation import (
 from .results import ComparisonResult
 from .settings import as_settings
 from .smoothing import rungs, warn_of_isolation
-from .unconverged import Made, doubts
+from .unconverged import Made, chain_doubts
 
 
+@noted
 def compare(
     x,
     p,
@@ -145,9 +149,10 @@ def compare(
     operators, kept = common_operators([p, q], operator, paper), as_checkpoint(checkpoint)
     domain = common_domain(x, {"P": p, "Q": q}, kernel, smooth)
     checked = {"P": p, "Q": q} if check and not domain.weighted else {}
-    misfits = identity_notes(checked, x, operators, coordinates=domain.coordinates, **options)
+    check_identities(checked, x, operators, coordinates=domain.coordinates, **options)
     with opened(engine) as place, progress_wanted(progress):
-        isolated = warn_of_isolation(x, {"P": p, "Q": q}) if smooth is None else ()
+        if smooth is None:
+            warn_of_isolation(x, {"P": p, "Q": q})
         family, made = [], {}
         for rung in rungs(x, {"p": p, "q": q}, holdout, smooth, wanted.seed, index):
             scores = [
@@ -167,31 +172,27 @@ def compare(
         def by_scores(family: list[Hypothesis]) -> ComparisonResult:
             return decide(studentise(family, wanted, place), wanted)[0]
 
-        doubt = doubts(lambda: by_scores(family) if also_mmd else result, "PQ", made, family, by_scores, verdict)
+        case = Case(cache(lambda: by_scores(family) if also_mmd else result), family, by_scores, verdict)
+        doubt = chain_doubts(case, "PQ", made).also(row_doubts(case, x, scores[0].index))
         scores, prepared = made[shown.hypothesis.smoothing]
         number = next(i for i, one in enumerate(prepared.operators) if one is shown.hypothesis.operator)
-        diagnostics = doubt.of(diagnose(shown, number, prepared.units, scores, result))
+        quality = diagnose(shown.hypothesis, number, prepared.units, scores, result.standard_error, shown.sums.sensitivity)
         words = deciding_words(shown, [p, q])
     notes = [
         *read.notes,
         *domain.notes,
-        *misfits,
         *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes),
     ]
     chosen = {"kernel": kernel, "operator": operator, "also_mmd": also_mmd, "holdout": holdout, "standardise": standardise}
     chosen |= {"preset": preset, "smooth": smooth, "drop_empty": drop_empty, "check": check}
     settings = as_settings({"p": p, "q": q} | chosen | wanted._asdict() | options)
-    notes = [*result.notes, *notes, *prepared.notes, *isolated, *doubt.notes]
+    notes = [*result.notes, *notes, *prepared.notes, *contribution_notes(shown.rows)]
     return doubt.applied(
-        replace(result, diagnostics=diagnostics, words=words, kept=read.rows, notes=tuple(notes), settings=settings)
+        replace(result, diagnostics=doubt.of(quality), words=words, kept=read.rows, notes=tuple(notes), settings=settings)
     )
 
 
-def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
-    """Which of the models fits better, if one does, and whether tests disagree on that."""
-    return result.favours, result.disputed
-
-
+@noted
 def goodness_of_fit(
     x,
     model,
@@ -236,7 +237,7 @@ def goodness_of_fit(
         raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
     domain, kept = common_domain(x, {"the model": model}, kernel), as_checkpoint(checkpoint)
     checked = {"": model} if check and not domain.weighted else {}
-    misfits = identity_notes(checked, x, operators, coordinates=domain.coordinates, **options)
+    check_identities(checked, x, operators, coordinates=domain.coordinates, **options)
     with opened(engine) as place, progress_wanted(progress):
         (scores,) = domain.scores(x, [as_scores(model, x, operators, options | placed(place, kept), paper=False)])
         prepared = prepare(domain.data("x", x), [scores], kernel, domain.data("holdout", holdout, x), standardise, counts)
@@ -246,10 +247,13 @@ def goodness_of_fit(
             return judge_fit(family[0], alpha, seed, place)
 
         result = test(family)
-        doubt = doubts(lambda: result, ("the model",), {"": Made([scores], prepared)}, family, test, lambda one: one.reject)
+        case = Case(lambda: result, family, test, lambda one: one.reject)
+        doubt = chain_doubts(case, ("the model",), {"": Made([scores], prepared)}).also(row_doubts(case, x, scores.index))
+        quality = diagnose(family[0], 0, prepared.units, [scores], result.null_deviation / result.n)
     chosen = {"kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise, "alpha": alpha}
     chosen |= {"drop_empty": drop_empty, "check": check}
     settings = as_settings({"model": model} | chosen | options)
-    notes = (*read.notes, *domain.notes, *misfits, *scores.notes, *prepared.notes, *doubt.notes)
-    name, diagnostics = result.operator + domain.name, doubt.of(chain_quality([scores]))
-    return doubt.applied(replace(result, operator=name, diagnostics=diagnostics, notes=notes, settings=settings))
+    about_rows = contribution_notes(result.contributions[None])
+    notes = (*read.notes, *domain.notes, *scores.notes, *prepared.notes, *about_rows)
+    name = result.operator + domain.name
+    return doubt.applied(replace(result, operator=name, diagnostics=doubt.of(quality), notes=notes, settings=settings))

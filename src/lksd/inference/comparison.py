@@ -13,7 +13,9 @@ from . import ustatistic
 from .beside_mmd import MMDTest, with_mmd
 from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
-from .hypotheses import hypotheses
+from .doubts import Case
+from .hypotheses import Hypothesis, hypotheses
+from .influence import contribution_notes, row_doubts
 from .multiplicity import adjust
 from .records import read_only
 from .results import ComparisonResult
@@ -101,8 +103,19 @@ def compare_scores(
     options = Options(alternative, alpha, margin, variance, calibration, correction, seed, pairs).checked()
     family = hypotheses(x, (score_p, score_q), ("score_p", "score_q"), kernel, operator, mask)
     with progress_wanted(progress), opened(engine) as place:
-        result, _ = decide(studentise(family, options, place), options)
-    return replace(result, settings=as_settings({"kernel": kernel, "operator": operator} | options._asdict()))
+        result, shown = decide(studentise(family, options, place), options)
+
+        def test(family: list[Hypothesis]) -> ComparisonResult:
+            return decide(studentise(family, options, place), options)[0]
+
+        doubt = row_doubts(Case(lambda: result, family, test, verdict), x)
+    settings = as_settings({"kernel": kernel, "operator": operator} | options._asdict())
+    return doubt.applied(replace(result, notes=(*result.notes, *contribution_notes(shown.rows)), settings=settings))
+
+
+def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
+    """Which of the models fits better, if one does, and whether tests disagree on that."""
+    return result.favours, result.disputed
 
 
 def decide(tests: list[Contrasts], options: Options, mmd: MMDTest | None = None) -> tuple[ComparisonResult, Contrasts]:

@@ -306,7 +306,7 @@ def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: P
         subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
     g = g[:, subset]
     part = gram_sums(hypothesis.operator, hypothesis.kernel, *hypothesis.at(subset), against_last(models), g.T)
-    return expansions(rows, subset, quadratic_forms(part.products - part.diagonal[:, :, None] * g.T, g, pairs))
+    return expansions(rows, subset, quadratic_forms(part.products, g, pairs))
 
 
 # ------------------------------------------------------------- as a family of one-sided hypotheses

@@ -86,7 +86,9 @@ def common_domain(x: Any, models: dict[str, Any], kernel: Any, smooth: Any = Non
         edges = () if shared.is_real else (f"the kernel's weight takes care of the edges of {shared}.",)
         return Domain(None, (*notes, *edges), weighted=True)
     if shared.is_real:
-        return Domain(None, (*notes, *(likely_support(data, silent) if silent else ())))
+        if silent:
+            warn_of_support(data, silent)
+        return Domain(None, notes)
     if smooth is not None:
         raise ValueError(f"smooth: expected models of all real numbers; these describe {shared}. Leave it out.")
     coordinates = Coordinates.of(shared, dim)
@@ -149,15 +151,14 @@ def integer_note(x: np.ndarray) -> tuple[str, ...]:
     return (f"{which} integers only, which are treated as real numbers.",)
 
 
-def likely_support(x: np.ndarray, silent: list[str]) -> tuple[str, ...]:
+def warn_of_support(x: np.ndarray, silent: list[str]) -> None:
     """A warning where the data look bounded and a model does not say what it describes."""
     found = next((name for name, low, high in SUGGESTED if ((x >= low) & (x <= high)).all()), None)
     if found is None:
-        return ()
+        return
     words = "positive" if found == "positive" else "between 0 and 1"
     note = (
         f"all data are {words}, and no support is declared by {joined(silent)}. A model of such numbers alone must declare "
         f"support = {found!r}, or the test is wrong at the boundary; a model of all real numbers declares support = 'real'."
     )
     warn(f"x: {note}")
-    return (note,)

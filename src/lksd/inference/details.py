@@ -8,6 +8,9 @@ import numpy as np
 
 from .._text import pvalue_text, rhat_text
 
+NOISY = 0.2  # share of MCMC noise in the variance from which it is warned of
+SHIFTED = 0.5  # of T, by the chains' starting points
+
 
 @dataclass(frozen=True)
 class Unconverged:

@@ -10,14 +10,13 @@ from .._validation import warn
 from ..scores import ScoreEstimate
 from ..scores.lengths import projected
 from ..stein import score_slopes
-from .contrasts import Contrasts
-from .details import Diagnostics
+from ..stein.bags import Sensitivity
+from .details import NOISY, SHIFTED, Diagnostics
+from .hypotheses import Hypothesis
 from .records import read_only
-from .results import ComparisonResult
 
 ROWS, COLUMNS = 128, 1_000  # observations whose noise is measured, and those they are paired with
-NOISY = 0.2
-SHIFTED, SIGNIFICANT = 0.5, 3.0
+SIGNIFICANT = 3.0
 
 
 def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
@@ -40,39 +39,45 @@ def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
 
 
 def diagnose(
-    test: Contrasts, number: int, units: np.ndarray, estimates: list[ScoreEstimate], result: ComparisonResult
+    hypothesis: Hypothesis,
+    number: int,
+    units: np.ndarray,
+    estimates: list[ScoreEstimate],
+    error: float,
+    known: Sensitivity | None = None,
 ) -> Diagnostics:
     """Also the share of MCMC noise in the test's variance, and what is left of the chains' beginnings.
 
     Both come from g_i, the slope of h_1 in the score of observation i, on a subset of the observations. The share is
     mean_i 4 Var(g_i' score_i) / v, from the batch means. The shift is the difference that chains with different
-    beginnings make to T: 2 mean_i g_i' (score_i - score'_i) over its standard error. The estimates' operator of this
-    ``number`` is the hypothesis's; ``units`` took its scores to those of the test.
+    beginnings make to T: 2 mean_i g_i' (score_i - score'_i) over its standard ``error`` (of the fit of one model: the
+    standard deviation that U has where the model fits). The estimates' operator of this ``number`` is the hypothesis's; ``units``
+    took its scores to those of the test; the slopes are taken from the sensitivity of the row sums where that is ``known``.
     """
     quality = chain_quality(estimates)
     means = [one.part("batch_means")[number] for one in estimates]
     sampled = [one for one, part in zip(estimates, means, strict=True) if part.shape[1]]
-    if not result.standard_error > 0 or not sampled:
+    if not error > 0 or not sampled:
         return quality
-    n, (rows, slopes) = len(test.hypothesis.x), row_slopes(test)
+    n, (rows, slopes) = len(hypothesis.x), row_slopes(hypothesis, known)
     slopes = slopes * units
     parts = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
-        sign * projected(part, rows, slope) for sign, part, slope in zip((1, -1), means, slopes, strict=True) if part.shape[1]
+        sign * projected(part, rows, slope) for sign, part, slope in zip((1, -1), means, slopes, strict=False) if part.shape[1]
     ]
     if len({part.shape for part in parts}) == 1:
         parts = [np.sum(parts, 0)]  # chains with the same keys move together
     if any(part[0].size < 2 for part in parts):
         return quality  # one mean says nothing about its error
-    share = noise_share(parts, n * result.standard_error**2)
-    shift = start_shift(parts, result.standard_error) if all(one.two_starts for one in sampled) else None
+    share = noise_share(parts, n * error**2)
+    shift = start_shift(parts, error) if all(one.two_starts for one in sampled) else None
     return replace(quality, noise_share=share, start_shift=shift)
 
 
-def row_slopes(test: Contrasts) -> tuple[np.ndarray, np.ndarray]:
+def row_slopes(hypothesis: Hypothesis, known: Sensitivity | None) -> tuple[np.ndarray, np.ndarray]:
     """Some observations, and the slope of h_1 in the score of each: all of them where that is known."""
-    hypothesis, n = test.hypothesis, len(test.hypothesis.x)
-    if test.sums.sensitivity is not None:
-        return np.arange(n), test.sums.sensitivity.scores / (n - 1)
+    n = len(hypothesis.x)
+    if known is not None:
+        return np.arange(n), known.scores / (n - 1)
     columns = np.random.default_rng(0).permutation(n)[:COLUMNS]
     slopes = score_slopes(hypothesis.operator, hypothesis.kernel, *hypothesis.at(columns), ROWS)
     return columns[:ROWS], slopes / (len(columns) - 1)

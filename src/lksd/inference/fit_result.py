@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,13 @@ from .results import TestResult
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GoodnessOfFitResult(TestResult):
-    """Does the model fit at all? ``statistic`` is n times the squared KSD ``ksd``."""
+    """Does the model fit at all? ``statistic`` is n times the squared KSD ``ksd``, ``null_deviation`` its spread where it fits."""
 
     ksd: float
     operator: str
     contributions: np.ndarray
     replicates: int
+    null_deviation: float = math.nan
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
 

@@ -11,8 +11,10 @@ from .._validation import check_probability, check_seed
 from ..engines import Engine, opened
 from ..stein import gram_sums
 from .calibration import replicate_count
+from .doubts import Case
 from .fit_result import GoodnessOfFitResult
 from .hypotheses import Hypothesis, hypotheses
+from .influence import contribution_notes, row_doubts
 from .records import read_only
 from .resampling import multinomial_weights
 from .settings import as_settings
@@ -46,7 +48,10 @@ def goodness_of_fit_scores(
     family = hypothesis_of(x, scores, kernel, operator, mask)
     with progress_wanted(progress), opened(engine) as place:
         result = judge_fit(family[0], alpha, seed, place)
-    return replace(result, settings=as_settings({"kernel": kernel, "operator": operator, "alpha": alpha, "seed": seed}))
+        case = Case(lambda: result, family, lambda family: judge_fit(family[0], alpha, seed, place), lambda one: one.reject)
+        doubt = row_doubts(case, x)
+    settings = as_settings({"kernel": kernel, "operator": operator, "alpha": alpha, "seed": seed})
+    return doubt.applied(replace(result, notes=contribution_notes(result.contributions[None]), settings=settings))
 
 
 def hypothesis_of(x, scores, kernel, operator, mask) -> list[Hypothesis]:
@@ -63,7 +68,7 @@ def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -
     weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
     sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights, engine=engine)
     ksd = float(u_statistic(sums.rows))
-    replicates = np.sum(weights * (sums.products - sums.diagonal[:, None] * weights), 0) / (n - 1)
+    replicates = np.sum(weights * sums.products, 0) / (n - 1)
     statistic = n * ksd
     pvalue = (int(np.sum(replicates >= statistic)) + 1) / (len(replicates) + 1)
     return GoodnessOfFitResult(
@@ -78,4 +83,5 @@ def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -
         operator=str(hypothesis.operator),
         contributions=read_only(sums.rows / (n * (n - 1))),
         replicates=len(replicates),
+        null_deviation=float(replicates.std()),
     )

@@ -8,6 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from .._documents import Filled, drop_empty_documents, read_documents
+from .._far import column_spreads
 from .._validation import about, check_count, check_reals, joined, warn
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..adapters.topics import share_vocabulary
@@ -171,7 +172,7 @@ def prepare(
     spherical = isinstance(operators[0], Spherical)
     if spherical and standardise:
         raise ValueError("standardise: expected without unit vectors, which would leave the sphere. Leave it out.")
-    spread, units = data.std(0), np.ones(data.shape[1])
+    spread, units = column_spreads(data), np.ones(data.shape[1])
     source = data if holdout is None else check_reals("holdout", holdout)
     if source.shape[1:] != data.shape[1:]:
         raise ValueError(f"holdout: expected {data.shape[1]} columns as in x; got {source.shape[1]}. Give data of the same kind.")
@@ -182,8 +183,7 @@ def prepare(
         data, source, given = data / units, source / units, [score * units for score in given]
         notes.append("columns are divided by their standard deviations; the hypothesis is about data in these units.")
     elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
-        notes.append(f"columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
-        warn(f"x: {notes[-1]}")
+        warn(f"x: columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
     if kernel is None:
         kernel = IMQ.median(source) if paper or spherical else default_kernel(source)
         if holdout is not None:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from .._progress import progress_wanted
+from .._validation import noted
 from ..engines import opened
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
-from ..scores.identity import identity_notes
+from ..scores.identity import check_identities
 from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .diagnosis import chain_quality
+from .doubts import Case
 from .hypotheses import Hypothesis, hypotheses
+from .influence import contribution_notes, row_doubts
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
 from .rank_result import RankResult
-from .ranking import check_names, rank_all, ranking_settings
+from .ranking import best_of, check_names, rank_all, ranking_settings
 from .settings import as_settings
-from .unconverged import Made, doubts
+from .unconverged import Made, chain_doubts
 
 
+@noted
 def rank(
     x,
     models,
@@ -82,7 +88,7 @@ def rank(
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
     domain = common_domain(x, named, kernel)
     checked = named if check and not domain.weighted else {}
-    misfits = identity_notes(checked, x, operators, coordinates=domain.coordinates, **options)
+    check_identities(checked, x, operators, coordinates=domain.coordinates, **options)
     with opened(engine) as place, progress_wanted(progress):
         scores = {name: scores_of(name, model, x, operators, options | placed(place, kept, name)) for name, model in named.items()}
         own, apart = domain.scores(x, list(scores.values())), domain.data("holdout", holdout, x)
@@ -94,17 +100,19 @@ def rank(
         def test(family: list[Hypothesis]) -> RankResult:
             return rank_all(studentise(family, wanted, place), tuple(named), wanted)[0]
 
-        result = test(family)
-        made = {domain.name: Made(own, prepared)}
-        doubt = doubts(lambda: result, tuple(named), made, family, test, lambda one: frozenset(one.better))
+        tests = studentise(family, wanted, place)
+        result = rank_all(tests, tuple(named), wanted)[0]
+        case = Case(lambda: result, family, test, lambda one: frozenset(one.better))
+        doubt = chain_doubts(case, tuple(named), {domain.name: Made(own, prepared)})
+        doubt = doubt.also(row_doubts(best_of(case), x, own[0].index))
     quality = {name: doubt.of(chain_quality([one]), name) for name, one in scores.items()}
-    notes = [*read.notes, *domain.notes, *misfits, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [*read.notes, *domain.notes, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
     chosen |= {"drop_empty": drop_empty, "check": check}
     answer = replace(
         result,
         diagnostics=tuple(quality[name] for name in result.names),
-        notes=(*result.notes, *notes, *prepared.notes, *doubt.notes),
+        notes=(*result.notes, *notes, *prepared.notes, *contribution_notes(np.concatenate([one.rows for one in tests]))),
         settings=ranking_settings(chosen, wanted) | as_settings(options),
     )
     return doubt.applied(answer)

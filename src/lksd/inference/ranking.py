@@ -14,7 +14,9 @@ from ..engines import opened
 from . import ustatistic
 from .calibration import Edgeworth
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
-from .hypotheses import hypotheses
+from .doubts import Case
+from .hypotheses import Hypothesis, hypotheses
+from .influence import contribution_notes, row_doubts
 from .multiplicity import Adjusted, adjust
 from .rank_result import RankResult, enumerated
 from .records import read_only
@@ -62,8 +64,21 @@ def rank_scores(
     named = check_names("scores", scores)
     family = hypotheses(x, tuple(named.values()), tuple(named), kernel, operator, mask)
     with progress_wanted(progress), opened(engine) as place:
-        result, _ = rank_all(studentise(family, options, place), tuple(named), options)
-    return replace(result, settings=ranking_settings({"kernel": kernel, "operator": operator}, options))
+
+        def test(family: list[Hypothesis]) -> RankResult:
+            return rank_all(studentise(family, options, place), tuple(named), options)[0]
+
+        tests = studentise(family, options, place)
+        result, _ = rank_all(tests, tuple(named), options)
+        doubt = row_doubts(best_of(Case(lambda: result, family, test, lambda one: None)), x)
+    notes = (*result.notes, *contribution_notes(np.concatenate([one.rows for one in tests])))
+    settings = ranking_settings({"kernel": kernel, "operator": operator}, options)
+    return doubt.applied(replace(result, notes=notes, settings=settings))
+
+
+def best_of(case: Case) -> Case:
+    """The same, where the answer is which models may be the best."""
+    return case._replace(verdict=lambda one: frozenset(one.confidence_set))
 
 
 def check_names(role: str, models) -> dict[str, Any]:

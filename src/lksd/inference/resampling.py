@@ -13,6 +13,7 @@ from .._float64 import float64
 from ..stein import GramSums
 
 CELLS = 2**24  # numbers of the resamples that are held at once
+LARGEST_DIAGONAL = 100  # in medians: beyond it one observation that is drawn twice would outweigh all others
 
 
 def multinomial_weights(n: int, replicates: int, seed: int) -> Float[np.ndarray, "n B"]:
@@ -48,8 +49,9 @@ def all_pairs(models: int) -> Pairs:
 
 def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"], pairs: Pairs) -> Float[np.ndarray, "A B"]:
     """T* of each difference and resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
-    n, models = len(weights), len(sums.diagonal)
-    centre = (sums.rows.sum(1) + sums.diagonal.sum(1)) / n**2
+    n, models = len(weights), len(sums.rows)
+    diagonal = bounded_diagonal(sums)
+    centre = (sums.rows.sum(1) + diagonal.sum(1)) / n**2
     beside = None if sums.matrix is None else np.moveaxis(sums.matrix, 0, 1).reshape(n, -1)  # all models' H, side by side
     size = max(1, CELLS // (n * models))
     found = []
@@ -58,9 +60,21 @@ def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"], pa
         if beside is None:
             products = np.moveaxis(sums.products[:, :, start : start + size], 2, 0)
         else:
-            products = (w @ beside).reshape(len(w), models, n) + sums.diagonal * w[:, None]
-        found.append(replicates_of(products - sums.diagonal, w, centre, pairs))
+            products = (w @ beside).reshape(len(w), models, n)
+        found.append(replicates_of(products + diagonal * (w[:, None] - 1), w, centre, pairs))
     return np.concatenate(found).T
+
+
+def bounded_diagonal(sums: GramSums) -> Float[np.ndarray, "C n"]:
+    """H_ii of each model against the last, as observations that are drawn more than once meet themselves.
+
+    The diagonal is no part of U, and grows with the square of the score: of an observation far from all others, such as a code
+    for a missing value, it would decide every resample.
+    """
+    own = sums.model_diagonal
+    bounds = [LARGEST_DIAGONAL * np.median(row[row > 0]) if (row > 0).any() else np.inf for row in own]
+    bounded = np.minimum(own, np.array(bounds)[:, None])
+    return bounded[:-1] - bounded[-1]
 
 
 def replicates_of(slots: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n"], centre, pairs: Pairs) -> np.ndarray:

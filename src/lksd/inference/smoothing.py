@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._far import column_spreads
 from .._float64 import float64
 from .._keys import noise_keys
 from .._validation import check_reals, warn
@@ -44,7 +45,7 @@ def rungs(x, models: dict[str, Any], holdout, smooth, seed: int, index) -> list[
             raise ValueError(f"smooth: expected a normalised likelihood; that of {model} lacks a factor. Leave it out.")
     data = check_reals("x", x)
     other = None if holdout is None else check_reals("holdout", holdout)
-    found, deviations = [], (data if other is None else other).std(0)
+    found, deviations = [], column_spreads(data if other is None else other)
     for scale in scales(smooth):
         if scale == 0:
             found.append(Rung(x, list(models.values()), holdout, ""))
@@ -83,15 +84,12 @@ def blur(x: np.ndarray, sigma: np.ndarray, seed: int, index) -> np.ndarray:
 
 
 @float64
-def warn_of_isolation(x, models: dict[str, Any]) -> tuple[str, ...]:
-    """A note, and a warning, where components of a mixture hardly share an observation: scores do not see their weights."""
+def warn_of_isolation(x, models: dict[str, Any]) -> None:
+    """A warning where components of a mixture hardly share an observation: scores do not see their weights."""
     found = [name for name, model in models.items() if hasattr(model, "responsibilities") and is_isolated(x, model)]
-    if not found:
-        return ()
-    remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
-    note = f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}"
-    warn(note)
-    return (note,)
+    if found:
+        remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
+        warn(f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}")
 
 
 def is_isolated(x, model) -> bool:

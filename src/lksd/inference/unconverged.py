@@ -9,7 +9,6 @@ lowers, the model's discrepancy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,8 @@ from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
 from ..scores import ScoreEstimate
 from ..stein import score_slopes
-from .details import Diagnostics, Unconverged
+from .details import Unconverged
+from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
 from .preparation import Prepared
 
@@ -34,50 +34,17 @@ class Made(NamedTuple):
     prepared: Prepared
 
 
-class Doubts(NamedTuple):
-    """Where chains have not converged, with the answer without them, and why the verdict is withheld, if it is."""
-
-    found: tuple[Unconverged, ...] = ()
-    withheld: str | None = None
-
-    def of(self, quality: Diagnostics, name: str | None = None) -> Diagnostics:
-        """In the diagnostics of one model, or of all."""
-        own = tuple(one for one in self.found if name is None or one.model == name)
-        return replace(quality, unconverged=own, withheld=self.withheld) if own else quality
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(f"{one}." for one in self.found)
-
-    def applied(self, result: Any) -> Any:
-        """The result without its verdict, where that is withheld."""
-        if self.withheld is None:
-            return result
-        tests = {"tests": tuple(replace(one, reject=False) for one in result.tests)} if hasattr(result, "tests") else {}
-        return replace(result, reject=False, withheld=self.withheld, **tests)
-
-
-def doubts(
-    answer: Callable[[], Any],
-    names: Sequence[str],
-    made: dict[str, Made],
-    family: list[Hypothesis],
-    test: Callable[[list[Hypothesis]], Any],
-    verdict: Callable[[Any], Any],
-) -> Doubts:
-    """Of the ``answer`` that ``test`` gives on the ``family``; ``made`` has the scores of every smoothing in it.
-
-    ``verdict`` takes of an answer what must not change.
-    """
+def chain_doubts(case: Case, names: Sequence[str], made: dict[str, Made]) -> Doubts:
+    """Of chains that have not converged; ``made`` has the scores of every smoothing in the family."""
     failed = {name: rows for number, name in enumerate(names) if (rows := failed_rows(number, made)).any()}
     if not failed:
         return Doubts()
-    left = ~np.logical_or.reduce(list(failed.values()))
-    enough = left.sum() >= MINIMUM_OBSERVATIONS
-    without = test([one.only(left) for one in family]) if enough else None
+    rows = np.logical_or.reduce(list(failed.values()))
+    without = case.without(rows) if (~rows).sum() >= MINIMUM_OBSERVATIONS else None
     ids = next(iter(made.values())).scores[0].index
-    found = tuple(as_record(name, ids[rows], len(left), without) for name, rows in failed.items())
-    return Doubts(found, reason(answer(), found, without, verdict, lambda: other_answers(names, failed, made, family, test)))
+    found = tuple(as_record(name, ids[own], len(own), without) for name, own in failed.items())
+    withheld = reason(case, found, without, lambda: other_answers(names, failed, made, case))
+    return Doubts(tuple(f"{one}." for one in found), withheld, found)
 
 
 def failed_rows(number: int, made: dict[str, Made]) -> np.ndarray:
@@ -94,7 +61,7 @@ def as_record(name: str, ids: np.ndarray, n: int, without: Any) -> Unconverged:
     return Unconverged(name, observations, n, float(without.statistic), float(without.pvalue), bool(without.reject))
 
 
-def reason(result: Any, found: tuple[Unconverged, ...], without: Any, verdict: Callable, others: Callable) -> str | None:
+def reason(case: Case, found: tuple[Unconverged, ...], without: Any, others: Callable[[], Iterator]) -> str | None:
     """Why the verdict is withheld, if it is."""
     for one in found:
         if len(one.observations) > max(1.0, DOUBTED * one.n):
@@ -105,21 +72,20 @@ def reason(result: Any, found: tuple[Unconverged, ...], without: Any, verdict: C
     where = " and ".join(f"{one.places(LISTED)}, where the chains of {one.model} have not converged" for one in found)
     if without is None:
         return f"too few observations are left without {where}."
-    if verdict(without) != verdict(result):
-        return f"the answer depends on {where}: {pvalue_text(without.pvalue)} without them, {pvalue_text(result.pvalue)} with them."
-    if any(verdict(other) != verdict(result) for other in others()):
+    if case.changes(without):
+        p = pvalue_text(case.answer().pvalue)
+        return f"the answer depends on {where}: {pvalue_text(without.pvalue)} without them, {p} with them."
+    if any(case.changes(other) for other in others()):
         return f"the answer depends on {where}: single chains there have scores that would turn it."
     return None
 
 
-def other_answers(
-    names: Sequence[str], failed: dict[str, np.ndarray], made: dict[str, Made], family: list[Hypothesis], test: Callable
-) -> Iterator[Any]:
+def other_answers(names: Sequence[str], failed: dict[str, np.ndarray], made: dict[str, Made], case: Case) -> Iterator[Any]:
     """The results with scores of single chains that raise the discrepancy of a model the most, and that lower it the most."""
     for name, rows in failed.items():
         number = list(names).index(name)
         for sign in (1, -1):
-            yield test([with_extremes(one, number, np.flatnonzero(rows), made[one.smoothing], sign) for one in family])
+            yield case.test([with_extremes(one, number, np.flatnonzero(rows), made[one.smoothing], sign) for one in case.family])
 
 
 def with_extremes(hypothesis: Hypothesis, number: int, rows: np.ndarray, made: Made, sign: int) -> Hypothesis:

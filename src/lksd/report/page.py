@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._text import Table, number, pvalue_cell, rhat_text
+from ..inference.details import NOISY, SHIFTED
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -33,7 +34,6 @@ VARIABLES = {
     plots.FAINT: "var(--faint)",
     plots.SHADE: "var(--shade)",
 }
-NOISY = 0.2
 
 
 def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, str], observations) -> None:
@@ -170,6 +170,8 @@ def advice(result: ComparisonResult) -> str:
     if quality.unconverged:
         said = "; ".join(str(one) for one in quality.unconverged)
         return f"{said[0].upper()}{said[1:]}."
+    if (quality.start_shift or 0.0) > SHIFTED:
+        return f"Chains that started at different points differ: T moves by {quality.start_shift:.2f}. A longer warm-up would help."
     if (quality.noise_share or 0.0) > NOISY:
         return "Noise of the chains makes much of the test's variance: more draws would sharpen it."
     return "The chains have mixed well enough for this test."

@@ -14,7 +14,7 @@ from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
-from .._validation import check_choice, check_count, check_reals, check_seed, warn
+from .._validation import check_choice, check_count, check_reals, check_seed, noted, warn
 from .._vocabulary import as_ids, is_words, vocabularies_of
 from ..engines import opened
 from ..models import LatentVariableModel
@@ -46,6 +46,7 @@ INDEPENDENT = 5  # draws of a batch from which the means of two are taken as ind
 CONTROL_VARIATES = ("auto", "none")
 
 
+@noted
 @by_column_name
 @float64
 def estimate_scores(

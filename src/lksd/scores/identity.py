@@ -68,11 +68,10 @@ class Way(NamedTuple):
     move: str | None  # the model's own draw of z, if it is used
 
 
-def identity_notes(
+def check_identities(
     models: dict[str, Any], x, operators, *, seed, exact=None, sampler=None, counts=None, coordinates=None, **_
-) -> tuple[str, ...]:
-    """A note and a warning for each model that does not fit its own draws; the options are those of ``estimate_scores``."""
-    notes: list[str] = []
+) -> None:
+    """A warning for each model that does not fit its own draws; the options are those of ``estimate_scores``."""
     known: dict[bool, np.ndarray] = {}  # the data, as models of one length and of any take them
     for name, model in models.items():
         if not is_open(model):
@@ -87,10 +86,8 @@ def identity_notes(
             found = check_identity(model, data[:1, :length], seed, exact=exact, sampler=sampler, coordinates=coordinates)
         except ValueError as error:
             raise ValueError(f"{prefix}{error}") from error
-        notes += [f"{prefix}{note}" for note in found]
-    for note in notes:
-        warn(note)
-    return tuple(notes)
+        for misfit in found:
+            warn(f"{prefix}{misfit}")
 
 
 def is_open(model: Any) -> bool:

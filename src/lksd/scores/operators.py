@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from .._validation import LksdWarning, check_choice
+from .._validation import check_choice, warn
 from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, Spherical, SteinOperator, vocabulary_order
 
 DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
@@ -79,11 +78,9 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
     size, built = check_alphabets(models), []
     without = values_without_probability(models)
     if without and (wanted is None or any(choice == "difference" or isinstance(choice, Difference) for choice in wanted)):
-        warnings.warn(
+        warn(
             f"operator: {without} values have probability zero under a model, and the difference operator's mean is then not zero "
-            f"under that model{'; Barker alone is used' if wanted is None else ''}. Smooth the probabilities, or use 'barker'.",
-            LksdWarning,
-            stacklevel=4,
+            f"under that model{'; Barker alone is used' if wanted is None else ''}. Smooth the probabilities, or use 'barker'."
         )
     default = ("gibbs",) if all(model.graphs for model in models) else ("barker",) if without else BOTH
     for choice in default if wanted is None else wanted:

@@ -28,7 +28,7 @@ class GramSums(NamedTuple):
     rows: Float[np.ndarray, "*C n"]  # row sums of H without the diagonal
     squares: Any  # the sum of H_ij^2 over i != j; of C contrasts, all their inner products (C, C)
     diagonal: Float[np.ndarray, "*C n"]  # H_ii
-    products: Float[np.ndarray, "*C n B"]  # H W with the diagonal, for weights W (n, B)
+    products: Float[np.ndarray, "*C n B"]  # H W without the diagonal of H, for weights W (n, B)
     sensitivity: Sensitivity | None = None  # of the row sums, where asked for and data are discrete
     matrix: Float[np.ndarray, "*C n n"] | None = None  # H with a diagonal of zeros, where asked for
     partners: Int[np.ndarray, " n"] | None = None  # of each observation, where not all pairs are taken
@@ -98,14 +98,13 @@ def gram_sums(
         total = added(engine, tiles.ready, problem, 1)
         slopes = sensitivity(operator, kernel, x, np.stack(scores)) if sensitive else None  # type: ignore[arg-type]
     check_finite_sums(kernel, np.concatenate([total.rows, total.diagonal]))
-    diagonal = contrasts @ total.diagonal
     sums = GramSums(
         model_rows=total.rows,
         model_diagonal=total.diagonal,
         rows=contrasts @ total.rows,
         squares=total.squares,
-        diagonal=diagonal,
-        products=total.products + diagonal[:, :, None] * weights,
+        diagonal=contrasts @ total.diagonal,
+        products=total.products,
         sensitivity=slopes,
         matrix=mirrored(total.matrix) if whole else None,
     )
