@@ -150,14 +150,15 @@ def test_exact_copies_are_found_and_coincidences_of_rounded_numbers_are_not():
     assert copies_of(signed) == [201]
 
 
-def test_coincidence_is_the_probability_that_rounded_normal_numbers_are_equal():
-    x = np.random.default_rng(0).normal(size=4_000)
-    for decimals in (0, 1, 2):
-        rounded = x.round(decimals)
-        _, sizes = np.unique(rounded, return_counts=True)
-        expected = np.sum(sizes * (sizes - 1)) / (len(x) * (len(x) - 1))
-        assert coincidence(rounded) == pytest.approx(expected, rel=0.15)
-    assert coincidence(x) == 0
+def test_coincidence_of_rounded_numbers():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    minutes = (np.rint(60 * x) / 60).round(3)  # no multiples of one step
+    for column in (x.round(1), x.round(2), minutes, (x.round(1) - x.mean()) / x.std(), rng.integers(0, 2, 400).astype(float)):
+        sizes = np.unique(column, return_counts=True)[1]
+        assert coincidence(column) == pytest.approx(np.sum(sizes * (sizes - 1)) / (400 * 399))
+    for column in (x, rng.exponential(size=400), rng.standard_cauchy(400), x**3):
+        assert coincidence(column) == coincidence(np.concatenate([column, column[:40]])) == 0
 
 
 def test_copies_that_turn_an_answer_withhold_it():

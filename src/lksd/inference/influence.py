@@ -25,6 +25,7 @@ FEW = 0.02  # the share of the observations up to which they are far from the ot
 SHORTEST_DOCUMENT = 10  # words: shorter documents coincide by chance
 GROUPS = 20  # of equal observations from which on it is no chance that all have sizes with a common factor
 DEPENDENCE = 10  # times the pairs that coincide in independent columns may coincide in dependent ones
+RECURRING = 0.3  # share of the numbers in a column
 UNLIKELY = 1e-3
 CARRYING, CARRIED = 0.05, 0.85  # a share of the observations, and the share of the variation that they carry
 SERIAL = 5e-4  # the level at which neighbours are said to resemble each other
@@ -147,14 +148,19 @@ def occurrence(group: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
 
 
 def coincidence(column: Float[np.ndarray, " n"]) -> float:
-    """The probability that two rounded numbers are equal: 0 where they are not rounded, that is, not multiples of one step."""
-    gaps = np.diff(np.unique(column))
-    if not gaps.size:
+    """How often two numbers of a column are equal since they are rounded; 0 where they do not look rounded.
+
+    They do where many recur, or where no two of those that differ are nearly equal: of m numbers anywhere in an interval the
+    nearest two are further apart than a share g of it with probability exp(-m (m - 1) g) at most.
+    """
+    n = len(column)
+    values, sizes = np.unique(column, return_counts=True)
+    m = len(values)
+    if m < 2:
         return 1.0
-    steps = gaps / gaps.min()
-    if np.abs(steps - np.rint(steps)).max() > 0.01:
-        return 0.0
-    return min(1.0, float(gaps.min() / (2 * np.sqrt(np.pi) * column.std())))  # of normal numbers
+    nearest = np.diff(values).min() / (values[-1] - values[0])
+    rounded = n - m > RECURRING * n or np.exp(-m * (m - 1) * nearest) < UNLIKELY
+    return float(np.sum(sizes * (sizes - 1.0)) / (n * (n - 1))) if rounded else 0.0
 
 
 # ------------------------------------------------------------- what contributions look like
