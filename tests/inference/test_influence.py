@@ -54,7 +54,7 @@ def test_an_answer_that_depends_on_one_row_is_withheld():
     assert result.favours is None
     for one in (result, ranking):
         assert not one.reject
-        assert "Observation 7 lies far from all others: p = " in one.withheld
+        assert "depends on observation 7, which lies far from all others: p = " in one.withheld
         assert one.sentence.startswith("Withheld: ")
         assert any(note.startswith("observation 7 lies far from all others; without it") for note in one.notes)
 

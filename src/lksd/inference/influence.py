@@ -40,11 +40,11 @@ class Suspects(NamedTuple):
     several: str  # ... and several do
     remedy: str
 
-    def places(self, ids: np.ndarray) -> str:
+    def said(self, ids: np.ndarray, which: str = "") -> str:
         """The observations and what is the matter with them, in words."""
         found = ids[self.rows].tolist()
         named = ", ".join(str(i) for i in found[:LISTED]) + (f" and {len(found) - LISTED} more" if len(found) > LISTED else "")
-        return f"observation {named} {self.one}" if len(found) == 1 else f"observations {named} {self.several}"
+        return f"observation {named}{which} {self.one}" if len(found) == 1 else f"observations {named}{which} {self.several}"
 
 
 FAR_FROM_OTHERS = (
@@ -71,15 +71,15 @@ def row_doubts(case: Case, x, ids: np.ndarray | None = None) -> Doubts:
 
 def doubt_of(case: Case, suspects: Suspects, ids: np.ndarray) -> Doubts:
     """What is said of suspicious observations, with the answer without them."""
-    said, them = suspects.places(ids), "it" if suspects.rows.sum() == 1 else "them"
+    said, them = suspects.said(ids), "it" if suspects.rows.sum() == 1 else "them"
     if (~suspects.rows).sum() < MINIMUM_OBSERVATIONS:
         return Doubts((f"{said}; without {them} too few are left.",), f"{said}, and without {them} too few are left.")
     without, p = case.without(suspects.rows), pvalue_text(case.answer().pvalue)
     note = f"{said}; without {them} the statistic is {without.statistic:.3f}, {pvalue_text(without.pvalue)}."
     if not case.changes(without):
         return Doubts((note,))
-    reason = f"the answer depends on observations to look at. {said[0].upper()}{said[1:]}: {p} with {them}, "
-    return Doubts((note,), f"{reason}{pvalue_text(without.pvalue)} without. {suspects.remedy}")
+    reason = f"the answer depends on {suspects.said(ids, ', which')}: {p} with {them}, {pvalue_text(without.pvalue)} without."
+    return Doubts((note,), f"{reason} {suspects.remedy}")
 
 
 # ------------------------------------------------------------- far from all others
