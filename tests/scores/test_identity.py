@@ -246,7 +246,7 @@ class Topics(lksd.models.LDA):
 def test_documents_of_the_median_length(exact):
     first, second = np.random.default_rng(4).dirichlet(np.ones(6), (2, 2))
     documents = [[0, 1, 2], [3, 4], [5, 0, 1, 2], [1, 1, 2], [0, 3, 3]]
-    options = {"exact": exact, "draws": 20, "warmup": 5}
+    options = {"exact": exact, "draws": 400, "warmup": 5}
     with warnings.catch_warnings():
         warnings.simplefilter("error", lksd.LksdWarning)
         lksd.goodness_of_fit(documents, Topics(np.ones(2), first, drawn=first), **options)
