@@ -194,7 +194,9 @@ def prepare(
 
 
 def default_kernel(x) -> Kernel:
-    """A kernel for each coordinate at its own median scale; radial where a column is mostly constant."""
+    """A kernel for each coordinate at its own median scale; radial for one column, or where a column is mostly constant."""
+    if x.shape[1] == 1:
+        return IMQ.median(x)  # with the factor on the coordinate it would be two kernels on the same number
     try:
         return PerCoordinate.median(x)
     except ValueError:
