@@ -116,11 +116,8 @@ def per_coordinate_tie(dim: int, sigma: float = 1.5) -> Tie:
     """
     u, w = np.polynomial.hermite_e.hermegauss(200)
     u, w = np.sqrt(2) * u, w / w.sum()
-    rest, density = np.zeros(1), np.ones(1)  # the squared length of the other coordinates of u
-    if dim > 1:
-        grid = np.linspace(0, stats.chi2(dim - 1).ppf(1 - 1e-13), 20_001)
-        middle = (grid[1:] + grid[:-1]) / 2
-        rest, density = 2 * middle, np.diff(stats.chi2(dim - 1).cdf(grid))
+    grid = np.linspace(0, stats.chi2(dim - 1).ppf(1 - 1e-13), 20_001)
+    rest, density = grid[1:] + grid[:-1], np.diff(stats.chi2(dim - 1).cdf(grid))  # the squared length of the other coordinates
     base = 1 / np.sqrt(1 + (u[:, None] ** 2 + rest) / (median_scale(dim) / 4))
     kernel = (base @ density) / np.sqrt(1 + u**2 / coordinate_median_scale())
     shift = (1 - 1 / sigma**2) * np.sqrt(dim * (w @ ((2 - u**2) / 4 * kernel)) / (w @ kernel))

@@ -70,15 +70,21 @@ def pad_scores(name: str, scores, lengths: np.ndarray, shape: tuple[int, ...]) -
 
 def from_counts(counts, scored: bool = True) -> np.ndarray:
     """Sparse word counts (n, L) as padded tokens in ascending order of the word id."""
-    matrix = counts.tocsr().copy()
+    matrix = checked_counts(counts)
+    ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+    return pad([np.repeat(matrix.indices[a:b], matrix.data[a:b].astype(np.int64)) for a, b in ends], scored)
+
+
+def checked_counts(counts) -> csr_array:
+    """A sparse matrix with one entry for each document and word, all of them counts."""
+    matrix = csr_array(counts.tocsr(), copy=True)
     matrix.sum_duplicates()
-    documents = []
-    for index, (a, b) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
-        numbers = np.asarray(matrix.data[a:b])
-        if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers != np.rint(numbers)).any():
-            raise ValueError(f"x: expected non-negative integer counts; {numbered(index)} has others. Do not rescale the counts.")
-        documents.append(np.repeat(matrix.indices[a:b], numbers.astype(np.int64)))
-    return pad(documents, scored)
+    numbers = np.asarray(matrix.data)
+    wrong = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.rint(numbers))
+    if wrong.any():
+        index = int(np.searchsorted(matrix.indptr, np.argmax(wrong), side="right")) - 1
+        raise ValueError(f"x: expected non-negative integer counts; {numbered(index)} has others. Do not rescale the counts.")
+    return matrix
 
 
 class Filled(NamedTuple):
@@ -149,11 +155,7 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
     ``counts`` says whether a dense array holds word counts (True) or token ids (False); None takes ids where they are plausible.
     """
     if counts and not is_sparse(x):
-        dense = check_integers("x", x)
-        if (dense < 0).any():
-            where = tuple(int(i) for i in np.argwhere(dense < 0)[0])
-            raise ValueError(f"x: expected counts of at least 0; got {dense[where]} at index {where}. Check the counts.")
-        x = csr_array(dense)
+        x = dense_counts(x)
     if is_sparse(x):
         if counts is False:
             raise ValueError("counts: a sparse matrix is read as word counts; got counts=False. Give token ids as a dense array.")
@@ -173,6 +175,15 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
             "x: expected observations of one length; these differ, and the model does not declare any_length. Cut them."
         )
     return tokens
+
+
+def dense_counts(x) -> csr_array:
+    """Word counts in an array or a data frame."""
+    dense = check_integers("x", x)
+    if (dense < 0).any():
+        where = tuple(int(i) for i in np.argwhere(dense < 0)[0])
+        raise ValueError(f"x: expected counts of at least 0; got {dense[where]} at index {where}. Check the counts.")
+    return csr_array(dense)
 
 
 def looks_like_counts(tokens: np.ndarray, n_values: int) -> bool:

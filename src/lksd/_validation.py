@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -99,13 +100,18 @@ def column_order(name: str, given: tuple[str, ...] | None, wanted: Sequence[str]
     if given is None or wanted is None or given == (wanted := tuple(str(one) for one in wanted)):
         return None
     for names in (given, wanted):
-        if twice := sorted({one for one in names if names.count(one) > 1}):
-            raise ValueError(f"{name}: expected columns with different names; {twice[0]!r} occurs twice. Rename one.")
+        check_distinct(name, names)
     missing, unknown = ([one for one in a if one not in set(b)] for a, b in ((wanted, given), (given, wanted)))
     if missing or unknown:
         said = [f"{word} {', '.join(map(repr, names[:5]))}" for word, names in (("lacks", missing), ("has also", unknown)) if names]
         raise ValueError(f"{name}: expected {whose} by their names; it {' and '.join(said)}. Select and name the same columns.")
     return [given.index(one) for one in wanted]
+
+
+def check_distinct(name: str, columns: Sequence[str]) -> None:
+    """No two columns have one name."""
+    if twice := sorted(one for one, times in Counter(columns).items() if times > 1):
+        raise ValueError(f"{name}: expected columns with different names; {twice[0]!r} occurs twice. Rename one.")
 
 
 def in_columns_of(x, value, name: str):

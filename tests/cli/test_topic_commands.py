@@ -52,6 +52,21 @@ KERNELS = {
 }
 
 
+def test_counts_in_a_table_whose_columns_are_words(lksd_command, tmp_path):
+    """In another order than that of the models, and with one that they do not know."""
+    words = [*(f"word{i}" for i in range(11, -1, -1)), "zebra"]
+    rows = [[document.count(word) for word in words[:-1]] + [2] for document in documents()]
+    path = tmp_path / "counts.csv"
+    path.write_text("\n".join([",".join(words), *(",".join(map(str, row)) for row in rows)]))
+    code, out, _ = lksd_command("topics", path, *TOPICS, "--counts", "--kernel", "bag-of-words", "--json")
+    assert code == 0
+    ordered = [sorted(document, key=lambda word: int(word[4:])) for document in documents()]
+    wanted = lksd.compare(ordered, *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 12))
+    found = json.loads(out)["result"]
+    assert found["statistic"] == pytest.approx(wanted.statistic, rel=1e-9)
+    assert any(note.startswith("60 of ") and "(1 different)" in note for note in found["notes"])
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_by_name_and_scale(name, lksd_command):
     code, out, _ = lksd_command("topics", "docs.jsonl", *TOPICS, "--kernel", name, "--json")

@@ -133,3 +133,20 @@ def test_a_ranking_can_be_withheld(tmp_path):
     assert result.sentence == "Withheld: chains of b have not converged."
     result.to_html(tmp_path / "report.html")
     assert result.sentence in (tmp_path / "report.html").read_text()
+
+
+def test_a_ranking_that_is_withheld_shows_nothing_as_decided(tmp_path):
+    """Neither in its properties nor in what is printed, in a notebook or in the report."""
+    decided = verdict({("a", "b"): 0.01, ("c", "d"): 0.01}, {("b", "a"): 0.02})
+    assert (len(decided.better), decided.disputed, decided.confidence_set) == (3, (("a", "b"),), ("a", "b", "c"))
+    assert "withheld" not in str(decided)
+    result = replace(decided, withheld="chains of b have not converged.", reject=False)
+    assert (result.better, result.disputed, result.confidence_set) == ((), (), ("a", "b", "c", "d"))
+    assert not result.shown_worse.any()
+    assert {row[-1] for row in result.summary.rows} == {"withheld"}
+    assert {row[1] for row in result.hypotheses.rows} == {"withheld"}
+    result.to_html(tmp_path / "report.html")
+    for text in (str(result), result._repr_html_(), (tmp_path / "report.html").read_text()):
+        for kind in ("adjusted p", "selective p", "smallest p"):
+            assert f"{kind} (withheld)" in text
+    assert "Adjusted p-values (withheld)" in (tmp_path / "report.html").read_text()

@@ -148,9 +148,19 @@ class Items(LatentVariableModel):
         return z, jax.random.bernoulli(two, jax.nn.sigmoid(self.slope * z), (3,)).astype(jnp.int32)
 
 
-def test_observations_that_are_no_documents_are_not_called_so(tmp_path):
-    x = np.random.default_rng(0).integers(0, 2, (40, 3))
-    result = lksd.compare(x, Items(), Items(3.0), operator="barker")
+COUNTS = tuple(lksd.models.BetaBinomial(1, a, 2.0) for a in (1.0, 8.0))
+ITEMS = np.random.default_rng(0).integers(0, 2, (40, 3))
+OTHERS = {
+    "items": (Items(), Items(3.0)),
+    "counts": COUNTS,
+    "scores of counts": tuple(lksd.estimate_scores(one, ITEMS, operator=lksd.discrete_operators(*COUNTS)[1]) for one in COUNTS),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_observations_that_are_no_documents_are_not_called_so(name, tmp_path):
+    x = ITEMS
+    result = lksd.compare(x, *OTHERS[name], operator="barker", kernel=lksd.kernels.Hamming())
     result.to_html(tmp_path / "report.html", observations=x)
     for text in (str(result), re.sub(r"<(style|script).*?</\1>", "", (tmp_path / "report.html").read_text(), flags=re.DOTALL)):
         assert not re.search(r"\b(document|word)s?\b", text, re.IGNORECASE)

@@ -7,6 +7,7 @@ import studies
 from scipy import stats
 
 import lksd
+from lksd.inference.preparation import default_kernel
 from lksd.kernels import IMQ, PerCoordinate
 
 SIGNIFICANT = 0.001
@@ -106,16 +107,26 @@ def test_goodness_of_fit_level_and_power():
     assert powers > 900
 
 
-def default_kernel(dim):
+def population_kernel(dim):
     """The default kernel at the scales of the population, where its tie is exact."""
+    if dim == 1:
+        return kernel_of(1)
     return PerCoordinate(IMQ(oracles.median_scale(dim) / 4), IMQ(np.full(dim, oracles.coordinate_median_scale())))
 
 
 def default_null(name, dim, n):
     """A tie of the default kernel, and the kernel as a function of the data."""
     if name == "mirror":
-        return studies.mirror(dim, n), PerCoordinate.median
-    return studies.tied(oracles.per_coordinate_tie(dim), n, swapped=name == "asymmetric Q, P"), lambda x: default_kernel(dim)
+        return studies.mirror(dim, n), default_kernel
+    tie = oracles.asymmetric_tie(1) if dim == 1 else oracles.per_coordinate_tie(dim)
+    return studies.tied(tie, n, swapped=name == "asymmetric Q, P"), lambda x: population_kernel(dim)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 20])
+def test_the_kernel_of_the_population_is_the_default_one(dim):
+    x = np.random.default_rng(dim).normal(size=(2_000, dim))
+    point = np.full(dim, 0.7), np.zeros(dim)
+    np.testing.assert_allclose(default_kernel(x)(*point), population_kernel(dim)(*point), rtol=0.02)
 
 
 @pytest.mark.parametrize("dim", DIMS)
@@ -130,7 +141,7 @@ def test_the_tie_of_the_default_kernel_is_one(dim):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dim", "n"), [(1, 50), (5, 100), (20, 100), (20, 300)])
+@pytest.mark.parametrize(("dim", "n"), [(1, 50), (1, 100), (5, 100), (20, 100), (20, 300)])
 @pytest.mark.parametrize("name", ["mirror", "asymmetric P, Q", "asymmetric Q, P"])
 def test_level_of_the_default_kernel(name, dim, n):
     trial, kernel = default_null(name, dim, n)

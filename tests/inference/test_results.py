@@ -4,12 +4,15 @@ import json
 import math
 import re
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import lksd
+from lksd._text import pvalue_text
+from lksd.inference.records import decode, encode
 from lksd.inference.verdicts import short_labels
 from lksd.kernels import IMQ, Gaussian
 
@@ -42,6 +45,35 @@ def test_json_round_trip(name, tmp_path):
     record = json.loads(text)
     assert record["result"]["seed"] == 0
     assert set(record["versions"]) >= {"lksd", "jax", "numpy", "python"}
+
+
+class Marked(NamedTuple):
+    """Fields with the names of what the encoding makes of other things."""
+
+    rows: Any
+    array: Any
+    float: Any
+    integers: Any
+
+
+def test_fields_of_any_name_are_read_back():
+    inner = Marked(rows=(1, "a"), array=math.inf, float=2.5, integers=None)
+    found = decode(json.loads(json.dumps(encode(Marked(inner, -math.inf, (inner,), (2, 3))))), {"Marked": Marked})
+    assert found == Marked(inner, -math.inf, (inner,), (2, 3))
+    arrays = Marked(np.eye(2), np.array([1.0, np.inf]), np.arange(3), np.arange(4).reshape(2, 2))
+    for given, read in zip(arrays, decode(json.loads(json.dumps(encode(arrays))), {"Marked": Marked}), strict=True):
+        np.testing.assert_array_equal(read, given, strict=True)
+
+
+def test_a_field_that_would_hide_the_type_of_its_record_is_refused():
+    with pytest.raises(ValueError, match="a field called 'record'"):
+        encode(NamedTuple("Hidden", [("record", int)])(1))
+
+
+@pytest.mark.parametrize("value", [{}, {"float": "1", "rows": []}, {"other": 1}])
+def test_an_entry_of_no_known_form_is_refused(value):
+    with pytest.raises(ValueError, match="expected a record, an array or a number"):
+        decode(value, {})
 
 
 @pytest.mark.parametrize(
@@ -124,6 +156,9 @@ def test_a_verdict_can_be_withheld(name, tmp_path):
     assert result.sentence in str(result)
     assert result.sentence in result._repr_html_()
     assert getattr(result, "favours", None) is None
+    assert f"{pvalue_text(result.pvalue)} (withheld)" in str(result)
+    if name == "family":
+        assert {row[3] for row in result.hypotheses.rows} == {"withheld"}
     assert json.loads(result.to_json(tmp_path / "result.json"))["sentence"] == result.sentence
     assert lksd.load_result(tmp_path / "result.json").withheld == result.withheld
 

@@ -70,6 +70,9 @@ def test_a_verdict_that_single_chains_would_turn_is_withheld():
     ranked = lksd.rank(x, {"wide": p, "right": doubtful})
     assert ranked.withheld == "the answer depends on " + ends.format("right")
     assert not ranked.reject
+    assert (ranked.better, set(ranked.confidence_set)) == ((), {"wide", "right"})
+    several = lksd.rank(x, {"wide": p, "right": doubtful}, kernel=[lksd.kernels.IMQ.median(x), lksd.kernels.Gaussian.median(x)])
+    assert [one.withheld for one in several.tests] == [several.withheld] * 2
     fit = lksd.goodness_of_fit(x, doubtful)
     assert [(one.model, one.observations) for one in fit.diagnostics.unconverged] == [("the model", (7,))]
 

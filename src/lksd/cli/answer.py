@@ -13,7 +13,7 @@ import typer
 from .. import ComparisonResult, compare, rank
 from .._text import visible
 from .._validation import check_choice
-from .._vocabulary import is_words
+from .._vocabulary import holds_words
 from ..inference.preparation import describes_integers
 from ..report.page import check_path
 from ..scores import ScoreEstimate
@@ -98,17 +98,17 @@ def chosen_sampler(name: str | None) -> Any:
     return None if name is None else SAMPLERS[check_choice("--sampler", name, SAMPLERS)]()
 
 
-def chosen_kernel(names: list[str] | None, x: Any, models: list[Any]) -> Any:
+def chosen_kernel(names: list[str] | None, x: Any, models: list[Any], counts: bool | None) -> Any:
     """Kernels by name, with their scales as given or from the data, or from the user's files."""
     made: list[Any] = []
     for name in names or ():
         path, _, variable = name.rpartition(":")
-        found = named_in("--kernel", Path(path), variable) if path.endswith(".py") else kernel_named(name, x, models)
+        found = named_in("--kernel", Path(path), variable) if path.endswith(".py") else kernel_named(name, x, models, counts)
         made += found if isinstance(found, list) else [found]
     return None if not made else made if len(made) > 1 else made[0]
 
 
-def kernel_named(text: str, x: Any, models: list[Any]) -> Any:
+def kernel_named(text: str, x: Any, models: list[Any], counts: bool | None) -> Any:
     """name or name:scale."""
     name, _, given = text.partition(":")
     check_choice("--kernel", name, [*KERNELS, *WORD_KERNELS])
@@ -116,7 +116,7 @@ def kernel_named(text: str, x: Any, models: list[Any]) -> Any:
     if name in WORD_KERNELS:
         if scale is not None and name == "hamming":
             raise ValueError(f"--kernel: hamming has no scale; got {text!r}. Leave the scale out.")
-        return WORD_KERNELS[name](1.0 if scale is None else scale, value_count(models, x))
+        return WORD_KERNELS[name](1.0 if scale is None else scale, value_count(models, x, counts))
     if scale is None:
         return KERNELS[name](plain(x))
     if name not in SCALED_KERNELS:
@@ -130,14 +130,14 @@ def squared_scale(text: str, given: str) -> float:
     return float(given)
 
 
-def value_count(models: list[Any], x: Any) -> int:
+def value_count(models: list[Any], x: Any, counts: bool | None) -> int:
     """How many words or values the models have, those of all vocabularies together where documents are words."""
     for model in models:
         if not describes_integers(model):
             raise ValueError(f"--kernel: expected one for real numbers, such as imq, which {model} describes. Name another.")
     words = {word for model in models if getattr(model, "vocabulary", None) for word in model.vocabulary.words}
     first: Any = models[0].operators[0] if isinstance(models[0], ScoreEstimate) else models[0]
-    return len(words) if words and is_words(x) else first.n_values
+    return len(words) if words and holds_words(x, models, counts) else first.n_values
 
 
 def shape(text: str) -> tuple[int, ...]:

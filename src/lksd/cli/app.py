@@ -91,7 +91,7 @@ def compare_command(
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
     x = read_data(data, array, columns, field)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
-    options |= {"kernel": chosen_kernel(kernel, x, models)}
+    options |= {"kernel": chosen_kernel(kernel, x, models, counts)}
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
@@ -147,7 +147,7 @@ def rank_command(
     loaded = [read_model("models", one, trust_pickle) for one in models]
     x = read_data(data, array, columns, field)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
-    options |= {"kernel": chosen_kernel(kernel, x, loaded)}
+    options |= {"kernel": chosen_kernel(kernel, x, loaded, counts)}
     options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
     options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
@@ -199,7 +199,7 @@ def topics(
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
     x = read_data(data, array, None, field)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "alternative": alternative, "alpha": alpha}
-    options |= {"kernel": chosen_kernel(kernel, x, models), "operator": several(operator), "pairs": pairs}
+    options |= {"kernel": chosen_kernel(kernel, x, models, counts), "operator": several(operator), "pairs": pairs}
     options |= {"calibration": calibration, "preset": preset, "seed": seed}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)

@@ -85,13 +85,14 @@ def compare(
     ----------
     x : (n, D) array
         Independent observations that neither model was fitted on. For topic models also token-id lists, word counts
-        (a SciPy sparse matrix, or a dense array with ``counts=True``), or lists of words: the models may then have different
-        vocabularies, see ``lksd.adapters.share_vocabulary``.
+        (a SciPy sparse matrix, or a dense array with ``counts=True``), or words: as lists, or as the columns of a data frame
+        with ``counts=True``. With words the models may have different vocabularies, see ``lksd.adapters.share_vocabulary``.
     p, q : LatentVariableModel or ScoreEstimate
         The models, or their scores at ``x`` where these are already estimated.
     kernel : kernel or list of kernels, optional
-        Default for real data: ``PerCoordinate.median(x)``, its scales from ``x``, or from ``holdout`` if that is given; for
-        integers ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else ``Hamming()``.
+        Default for real data: ``PerCoordinate.median(x)``, for one column ``IMQ.median(x)``, the scales from ``x``, or from
+        ``holdout`` if that is given; for integers ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else
+        ``Hamming()``.
     operator : name, operator or tuple of them, optional
         Default for integers: "difference" and "barker" together, with the defaults of ``discrete_operators``.
     also_mmd : bool

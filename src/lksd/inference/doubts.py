@@ -52,5 +52,6 @@ class Doubts(NamedTuple):
         result = replace(result, notes=(*result.notes, *self.notes))
         if self.withheld is None:
             return result
-        tests = {"tests": tuple(replace(one, reject=False) for one in result.tests)} if hasattr(result, "tests") else {}
-        return replace(result, reject=False, withheld=self.withheld, **tests)
+        without = {"reject": False, "withheld": self.withheld}
+        tests = {"tests": tuple(replace(one, **without) for one in result.tests)} if hasattr(result, "tests") else {}
+        return replace(result, **without, **tests)

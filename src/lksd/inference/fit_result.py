@@ -10,6 +10,7 @@ import numpy as np
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .details import Diagnostics
 from .results import TestResult
+from .verdicts import marked
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,13 +37,14 @@ class GoodnessOfFitResult(TestResult):
     @property
     def summary(self) -> Table:
         cells = (number(self.ksd), f"{self.statistic:.3f}", pvalue_cell(self.pvalue), f"{self.n}")
-        return Table(("squared KSD", "n KSD^2", "p", "n"), [cells], left=())
+        return Table(("squared KSD", "n KSD^2", marked("p", self), "n"), [cells], left=())
 
     def __str__(self) -> str:
+        p = marked(pvalue_text(self.pvalue), self)
         lines = [
             self.question,
             "",
-            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {pvalue_text(self.pvalue)}, n = {self.n}",
+            f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {p}, n = {self.n}",
             f"bootstrap with {self.replicates} replicates",
             f"kernel   {visible(self.kernel)}",
             f"operator {visible(self.operator)}",

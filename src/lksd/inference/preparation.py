@@ -10,7 +10,7 @@ import numpy as np
 from .._documents import Filled, drop_empty_documents, read_documents
 from .._far import column_spreads
 from .._validation import about, check_count, check_reals, joined, warn
-from .._vocabulary import as_ids, is_words, vocabularies_of
+from .._vocabulary import as_documents, holds_words, is_words, vocabularies_of, word_columns
 from ..adapters.topics import share_vocabulary
 from ..engines import Engine
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
@@ -66,11 +66,11 @@ def check_enough(x, pairs: int | None = None) -> None:
 def read_all(x, models: list[Any], counts: bool | None, drop_empty: bool) -> tuple[Filled, list[Any]]:
     """The data, documents of words as ids and without empty ones if that is wanted; and the models, on one vocabulary."""
     if not drop_empty:
-        x, models, notes = read_words(x, models)
+        x, models, notes = read_words(x, models, counts)
         return Filled(x, notes=notes), models
     if not describes_integers(models[0]):
         raise ValueError("drop_empty: expected with models of documents; these describe real numbers. Leave it out.")
-    x, models, notes = read_words(x, models, drop_empty)
+    x, models, notes = read_words(x, models, counts, drop_empty)
     first: Any = models[0]
     first = first.operators[0] if isinstance(first, ScoreEstimate) else first
     filled = drop_empty_documents(x, first.n_values, counts)
@@ -78,19 +78,21 @@ def read_all(x, models: list[Any], counts: bool | None, drop_empty: bool) -> tup
     return filled._replace(notes=(*notes, *filled.notes)), models
 
 
-def read_words(x, models: list[Any], drop_empty: bool = False) -> tuple[Any, list[Any], tuple[str, ...]]:
+def read_words(x, models: list[Any], counts: bool | None, drop_empty: bool = False) -> tuple[Any, list[Any], tuple[str, ...]]:
     """Documents of words as ids, topic models of different words on one vocabulary, and what was left out."""
-    if not is_words(x):
-        return x, models, ()
-    if any(isinstance(model, ScoreEstimate) for model in models):
+    estimated = any(isinstance(model, ScoreEstimate) for model in models)
+    if estimated and (is_words(x) or (counts and word_columns(x))):
         raise ValueError(
-            "x: expected word ids beside scores that are already estimated; got words. Give the ids that they belong to."
+            "x: expected word ids beside scores that are already estimated, or an array of counts in their order; got words. "
+            "Give the ids that they belong to."
         )
+    if not holds_words(x, models, counts):
+        return x, models, ()
     given = vocabularies_of(models)
     if any(other != given[0] for other in given[1:]):
         models = list(share_vocabulary(*models))
-    ids, notes = as_ids(x, vocabularies_of(models)[0], drop_empty)
-    return ids, models, notes
+    documents, notes = as_documents(x, vocabularies_of(models)[0], drop_empty)
+    return documents, models, notes
 
 
 def describes_integers(model) -> bool:
@@ -192,7 +194,9 @@ def prepare(
 
 
 def default_kernel(x) -> Kernel:
-    """A kernel for each coordinate at its own median scale; radial where a column is mostly constant."""
+    """A kernel for each coordinate at its own median scale; radial for one column, or where a column is mostly constant."""
+    if x.shape[1] == 1:
+        return IMQ.median(x)  # with the factor on the coordinate it would be two kernels on the same number
     try:
         return PerCoordinate.median(x)
     except ValueError:

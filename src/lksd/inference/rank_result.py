@@ -11,7 +11,7 @@ import numpy as np
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .details import Diagnostics
 from .results import TestResult
-from .verdicts import by_margin, short_labels
+from .verdicts import by_margin, marked, short_labels
 
 LISTED = 8  # models in a sentence
 NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
@@ -28,6 +28,9 @@ class RankResult(TestResult):
     ``confidence_set``, ``disputed``, the sentence) are those of all together, while ``statistic``, ``names``,
     discrepancies, differences, intervals and selective p-values are those of one: the most significant of
     those whose first model is in the confidence set.
+
+    Where the verdict is ``withheld``, nothing is shown: ``better`` and ``disputed`` are empty and all models are in the
+    confidence set, whatever the p-values.
 
     Attributes
     ----------
@@ -81,7 +84,7 @@ class RankResult(TestResult):
     def shown_worse(self) -> np.ndarray:
         """(M, M), whether model i is shown to be worse than j, and nothing shows the contrary."""
         groups = self._groups
-        return (self.pvalues <= self.alpha) & (groups[:, None] != groups)
+        return self._significant & (groups[:, None] != groups)
 
     @property
     def disputed(self) -> tuple[tuple[str, ...], ...]:
@@ -94,7 +97,12 @@ class RankResult(TestResult):
     def _groups(self) -> np.ndarray:
         from scipy.sparse.csgraph import connected_components
 
-        return connected_components(self.pvalues <= self.alpha, connection="strong")[1]
+        return connected_components(self._significant, connection="strong")[1]
+
+    @property
+    def _significant(self) -> np.ndarray:
+        """(M, M), whether a test shows model i to be worse than j; none does where the verdict is withheld."""
+        return (self.pvalues <= self.alpha) & (self.withheld is None)
 
     def interval(self, model: str, other: str) -> tuple[float, float]:
         """The simultaneous interval, of level 1 - alpha, for KSD^2 of ``model`` minus that of ``other``."""
@@ -109,7 +117,7 @@ class RankResult(TestResult):
     @property
     def better(self) -> tuple[tuple[str, str], ...]:
         """All pairs (better, worse) of models whose difference is significant; both ways round where tests disagree."""
-        return tuple((self.names[j], self.names[i]) for i, j in np.argwhere(self.pvalues <= self.alpha))
+        return tuple((self.names[j], self.names[i]) for i, j in np.argwhere(self._significant))
 
     @property
     def _verdict(self) -> str:
@@ -156,14 +164,16 @@ class RankResult(TestResult):
     @property
     def summary(self) -> Table:
         contested = {name for group in self.disputed for name in group}
-        header = ["rank", "model", "squared KSD", "std. error", "to best", "std. error", "adjusted p", "selective p", "in set"]
+        pvalues = [marked(kind, self) for kind in ("adjusted p", "selective p")]
+        header = ["rank", "model", "squared KSD", "std. error", "to best", "std. error", *pvalues, "in set"]
         kept = set(self.confidence_set)
         rows: list[tuple[str, ...]] = []
         for i, name in enumerate(self.names):
             to_best = (number(self.differences[i, 0]), number(self.standard_errors[i, 0])) if i else ("", "")
             selective = pvalue_cell(self.selective_pvalues[i]) if i else ""
             figures = (number(self.ksd[i]), number(self.ksd_errors[i]), *to_best, pvalue_cell(self.adjusted_pvalues[i]), selective)
-            rows.append((str(i + 1), name, *figures, ("disputed" if name in contested else "yes") if name in kept else "no"))
+            inside = ("disputed" if name in contested else "yes") if name in kept else "no"
+            rows.append((str(i + 1), name, *figures, "withheld" if self.withheld else inside))
         if self.diagnostics:
             header.append("scores")
             rows = [(*row, in_short(one)) for row, one in zip(rows, self.diagnostics, strict=True)]
@@ -172,8 +182,11 @@ class RankResult(TestResult):
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
-        rows = [(pvalue_cell(t.pvalue), f"{len(t.better)}", t.names[0], t.operator, t.kernel) for t in self.tests]
-        return Table(("smallest p", "significant", "best", "operator", "kernel"), rows, left=(2, 3, 4))
+        rows = [
+            (pvalue_cell(t.pvalue), "withheld" if self.withheld else f"{len(t.better)}", t.names[0], t.operator, t.kernel)
+            for t in self.tests
+        ]
+        return Table((marked("smallest p", self), "significant", "best", "operator", "kernel"), rows, left=(2, 3, 4))
 
     def to_dataframe(self):
         """The table as a pandas data frame, indexed by the models' names."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 BESIDE = {"beside": True}  # metadata of a field that is written beside the record, not inside
+RECORD = "record"  # the entry that tells a record from everything else, and names its type
 
 
 @cache
@@ -25,13 +26,19 @@ def versions() -> dict[str, str]:
     return dict(_versions())
 
 
+def as_record(value: Any, inside: tuple[str, ...]) -> dict[str, Any]:
+    """The name of the record's type, and its fields."""
+    if RECORD in inside:
+        raise ValueError(f"{type(value).__name__}: a field called {RECORD!r} would hide the record's type. Rename it.")
+    return {RECORD: type(value).__name__, **{name: encode(getattr(value, name)) for name in inside}}
+
+
 def encode(value: Any) -> Any:
     """Records, arrays and non-finite numbers as plain JSON."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {"record": type(value).__name__, **{name: encode(part) for name, part in value._asdict().items()}}
+        return as_record(value, value._fields)  # type: ignore[attr-defined]
     if is_dataclass(value):
-        inside = [f.name for f in fields(value) if "beside" not in f.metadata]
-        return {"record": type(value).__name__, **{name: encode(getattr(value, name)) for name in inside}}
+        return as_record(value, tuple(f.name for f in fields(value) if "beside" not in f.metadata))
     if isinstance(value, np.ndarray):
         if np.issubdtype(value.dtype, np.integer):
             return {"integers": value.tolist()}
@@ -51,16 +58,18 @@ def decode(value: Any, kinds: Mapping[str, type]) -> Any:
         return tuple(decode(entry, kinds) for entry in value)
     if not isinstance(value, dict):
         return value
-    if "float" in value:
+    if RECORD in value:  # first, since its fields may have any other name
+        arguments = {name: decode(part, kinds) for name, part in value.items() if name != RECORD}
+        return kinds[value[RECORD]](**arguments)
+    if value.keys() == {"float"}:
         return float(value["float"])
-    if "integers" in value:
+    if value.keys() == {"integers"}:
         return read_only(np.array(value["integers"], dtype=np.int64))
-    if "rows" in value:
+    if value.keys() == {"rows"}:
         return read_only(np.stack([decode(row, kinds) for row in value["rows"]]))
-    if "array" in value:
+    if value.keys() == {"array"}:
         return read_only(np.array([decode(entry, kinds) for entry in value["array"]], dtype=np.float64))
-    arguments = {name: decode(part, kinds) for name, part in value.items() if name != "record"}
-    return kinds[value["record"]](**arguments)
+    raise ValueError(f"expected a record, an array or a number; got the entries {', '.join(sorted(value)) or 'of nothing'}")
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

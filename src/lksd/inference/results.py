@@ -20,7 +20,7 @@ from .calibration import NullDistribution
 from .details import Diagnostics, Words
 from .records import BESIDE, encode, versions
 from .ustatistic import Components
-from .verdicts import OTHER, both_pvalues, by_margin, direction, sentence_of, smaller_pvalue
+from .verdicts import OTHER, both_pvalues, by_margin, direction, marked, sentence_of, smaller_pvalue
 
 SCHEMA = 3
 
@@ -309,7 +309,7 @@ class ComparisonResult(DifferenceResult):
     def pvalue_line(self) -> str:
         """The p-value, and the reverse one where that is the smaller."""
         more = f" (reverse: {pvalue_text(smaller_pvalue(self))})" if smaller_pvalue(self) < self.pvalue else ""
-        return pvalue_text(self.pvalue) + more
+        return marked(pvalue_text(self.pvalue) + more, self)
 
     @property
     def summary(self) -> Table:
@@ -328,7 +328,7 @@ class ComparisonResult(DifferenceResult):
         for test in self.every_test:
             reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
             name = test.operator if isinstance(test, ComparisonResult) else "MMD"
-            better = direction(test) or ""
+            better = "withheld" if self.withheld else direction(test) or ""
             rows.append((f"{test.statistic:.3f}", pvalue_cell(test.pvalue), reverse, better, name, test.kernel))
         return Table(("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .._text import number, pvalue_text
 
 if TYPE_CHECKING:
-    from .results import ComparisonResult, DifferenceResult
+    from .results import ComparisonResult, DifferenceResult, TestResult
 
 POWER = 0.8  # of the new sample that would settle it
 OTHER = {"P": "Q", "Q": "P"}
@@ -23,6 +23,11 @@ def direction(test: DifferenceResult) -> str | None:
     if reverse is None or reverse == forward:  # both sides are tested as one
         return "Q" if test.statistic > 0 else "P" if test.statistic < 0 else None
     return "Q" if forward < reverse else "P"
+
+
+def marked(text: str, result: TestResult) -> str:
+    """P-values, or the name of a column of them, said to be withheld where the verdict is."""
+    return text if result.withheld is None else f"{text} (withheld)"
 
 
 def smaller_pvalue(test: DifferenceResult) -> float:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from .._documents import numbered
-from ..models import LatentVariableModel
+from ..models import LDA, LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
 from ..supports import Coordinates, Support, read_support
@@ -69,8 +69,8 @@ def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
 
 
 def speaks_of_words(*models) -> bool:
-    """Whether observations are documents: a model knows the words, or none minds their order."""
-    return any(getattr(model, "vocabulary", None) is not None for model in models) or all(model.exchangeable for model in models)
+    """Whether observations are documents: a model knows the words, or is a topic model."""
+    return any(isinstance(model, LDA) or getattr(model, "vocabulary", None) is not None for model in models)
 
 
 def check_support(model: Any, declared: Any, x: np.ndarray, ids: np.ndarray) -> Support | None:

@@ -15,7 +15,7 @@ from .._float64 import float64
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
 from .._validation import check_choice, check_count, check_reals, check_seed, noted, warn
-from .._vocabulary import as_ids, is_words, vocabularies_of
+from .._vocabulary import as_documents, holds_words, vocabularies_of
 from ..engines import opened
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
@@ -109,7 +109,8 @@ def estimate_scores(
         Where chains begin, such as ``lksd.samplers.NormalStart(mean)``. Default: the first at a draw from the prior (or
         the model's ``initial``), every second one elsewhere, so that what is left of the beginning shows.
     counts : bool, optional
-        Whether a dense ``x`` holds word counts instead of token ids.
+        Whether a dense ``x`` holds word counts instead of token ids. The columns of a data frame are matched to the words of a
+        model that knows them.
     drop_empty : bool
         Leave out documents without words, or without any that the model knows, instead of refusing them. Scores have a row for each
         that is left, ``index`` says which those are, and a note counts the others.
@@ -147,7 +148,9 @@ def estimate_scores(
     elif meeting_limit is not None:
         raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
     several = discrete and (isinstance(operator, (tuple, list)) or (operator is None and len(operators) > 1))
-    x, left_out = as_ids(x, vocabularies_of([model])[0], drop_empty) if discrete and is_words(x) else (x, ())
+    left_out: tuple[str, ...] = ()
+    if discrete and holds_words(x, [model], counts):
+        x, left_out = as_documents(x, vocabularies_of([model])[0], drop_empty)
     if drop_empty and not discrete:
         raise ValueError(f"drop_empty: {model} describes real numbers, not documents. Leave it out.")
     filled = drop_empty_documents(x, check_alphabets([model]), counts) if drop_empty else Filled(x)
