@@ -13,6 +13,7 @@ from .contrasts import Options, studentise
 from .coordinates import common_domain
 from .diagnosis import chain_quality
 from .hypotheses import Hypothesis, hypotheses
+from .matching import matched
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
 from .rank_result import RankResult
 from .ranking import check_names, rank_all, ranking_settings
@@ -76,7 +77,9 @@ def rank(
     check_roles(named)
     check_enough(x, pairs)
     read, given = read_all(x, list(named.values()), counts, drop_empty)
-    x, index, named = read.x, read.index_of(index), dict(zip(named, given, strict=True))
+    x = read.x
+    given, index, untied = matched(x, dict(zip(named, given, strict=True)), counts, read.index_of(index))
+    named = dict(zip(named, given, strict=True))
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
@@ -98,7 +101,13 @@ def rank(
         made = {domain.name: Made(own, prepared)}
         doubt = doubts(lambda: result, tuple(named), made, family, test, lambda one: frozenset(one.better))
     quality = {name: doubt.of(chain_quality([one]), name) for name, one in scores.items()}
-    notes = [*read.notes, *domain.notes, *misfits, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [
+        *read.notes,
+        *untied,
+        *domain.notes,
+        *misfits,
+        *(f"{name}: {note}" for name, one in scores.items() for note in one.notes),
+    ]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
     chosen |= {"drop_empty": drop_empty, "check": check}
     answer = replace(

@@ -2,7 +2,8 @@
 
 from .estimate import estimate_scores, takes_gradients
 from .operators import discrete_operators, is_discrete, operators_for
-from .result import ScoreEstimate, load_scores
+from .files import load_scores
+from .result import ScoreEstimate
 
 __all__ = [
     "ScoreEstimate",

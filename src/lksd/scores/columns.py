@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._validation import column_names, column_order, to_numpy
+from ..stein import DiscreteOperator
+from .observed import row_digests
 from .result import PARTS, ScoreEstimate
 
 
@@ -18,10 +20,13 @@ def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., Scor
 
     @wraps(estimate)
     def wrapper(model, x, **options) -> ScoreEstimate:
-        order = column_order("x", column_names(x), getattr(model, "columns", None), f"the columns of {model}")
+        names = column_names(x)
+        order = column_order("x", names, getattr(model, "columns", None), f"the columns of {model}")
         if order is None:
-            return estimate(model, x, **options)
-        return with_columns(estimate(model, to_numpy("x", x)[:, order], **options), np.argsort(order))
+            found = estimate(model, x, **options)
+            return found if isinstance(found.operators[0], DiscreteOperator) else replace(found, columns=names)
+        found = with_columns(estimate(model, to_numpy("x", x)[:, order], **options), np.argsort(order))
+        return replace(found, columns=names, observed=row_digests(found.operators[0].observations(x)))
 
     return wrapper
 
