@@ -36,7 +36,7 @@ NOT_ARRAYS = (
 def write_whole(path: str | Path, content: bytes | str) -> None:
     """Replace the file at once, by one that is whole and on the disk; where that fails, what was there stays.
 
-    A link is followed, and the permissions of a file that is there are kept. What cannot be replaced, such as a pipe, is written to.
+    Links are followed, and permissions of a file that is there are kept. What cannot be replaced, such as a pipe, is written to.
     """
     content = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))

@@ -146,7 +146,7 @@ def check_moderate(name: str, array: np.ndarray) -> np.ndarray:
     if array.size and max(-float(array.min()), float(array.max())) > LARGEST:
         where = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(array)), array.shape))
         raise ValueError(
-            f"{name}: expected numbers below {LARGEST:g} in size, so that sums of their powers stay finite; got {array[where]:g} at "
+            f"{name}: expected numbers below {LARGEST:g} in size, so that powers of them stay finite; got {array[where]:g} at "
             f"index {where}. Check this observation, or rescale the data."
         )
     return array

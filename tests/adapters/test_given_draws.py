@@ -174,7 +174,7 @@ def test_tables_of_arviz(tmp_path, include_index):
     np.testing.assert_array_equal(found["z"], Z)
     np.testing.assert_array_equal(found["w"], np.ones((2, 5)))
     data.posterior.to_dataframe().to_csv(tmp_path / "long.csv")
-    with pytest.raises(ValueError, match="some for the same draw. Write one column for each part"):
+    with pytest.raises(ValueError, match=r"some for the same draw\. Write one column for each part"):
         read_one(tmp_path / "long.csv")
 
 

@@ -1,8 +1,8 @@
 """Chains that fail are run again, what remains is named, and no verdict rests on it; scores against quadrature."""
 
 import sqlite3
-from contextlib import closing
 import warnings
+from contextlib import closing
 
 import jax
 import jax.numpy as jnp

@@ -97,8 +97,8 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
     bases = {base_of(path, name, places, header) for name, places in found.items()} - {None}
     if len(bases) > 1:
         raise ValueError(
-            f"draws: expected parts numbered from 0 or from 1 in {str(path)!r}; some variables begin with 0, others with 1, so that "
-            "some may lack their first. Write all parts."
+            f"draws: expected parts numbered from 0 or from 1 in {str(path)!r}; some variables begin with 0, others with 1, and "
+            "may lack their first. Write all parts."
         )
     return {name: shaped(places, table)[chains] for name, places in found.items()}
 
@@ -134,7 +134,8 @@ def base_of(path: Path, name: str, places: dict[tuple[int, ...], int], header: l
     titles = [header[number] for number in places.values()]
     said = ", ".join(titles[:SHOWN]) + (f" and {len(titles) - SHOWN} more" if len(titles) > SHOWN else "")
     raise ValueError(
-        f"draws: expected all parts of {name!r} in {str(path)!r}, numbered from 0 or from 1 without gaps; got {said}. Write all of them."
+        f"draws: expected all parts of {name!r} in {str(path)!r}, numbered from 0 or from 1 without gaps; got {said}. "
+        "Write all of them."
     )
 
 

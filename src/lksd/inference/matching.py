@@ -13,7 +13,6 @@ from .._validation import column_names, column_order, to_numpy, warn
 from ..scores import ScoreEstimate
 from ..scores.columns import with_columns
 from ..scores.observed import check_observed, row_digests
-from ..scores.result import PARTS
 from ..stein import DiscreteOperator, SteinOperator
 
 
@@ -77,13 +76,11 @@ def at_data(title: str, scores: ScoreEstimate, data: np.ndarray, names: tuple[st
         scores = replace(with_columns(scores, np.argsort(order)), columns=names, observed=row_digests(data))
     width = data.shape[1]
     if np.issubdtype(data.dtype, np.integer) and scores.part("score")[0].shape[1] > width and scores.observed is not None:
-        parts = {name: tuple(cut(part, name, width) for part in scores.part(name)) for name in PARTS}
-        several = isinstance(scores.operator, tuple)
-        scores = replace(scores, **{name: part if several else part[0] for name, part in parts.items()})
+        return scores.changed(lambda name, part: cut(name, part, width))
     return scores
 
 
-def cut(part: Any, name: str, width: int) -> np.ndarray:
+def cut(name: str, part: Any, width: int) -> np.ndarray:
     """Without positions that no document has."""
     return np.asarray(part)[:, :, :, :width] if name == "batch_means" else part[:, :width]
 
@@ -137,7 +134,7 @@ def as_labelled(x: Any, score: Any, name: str, reference: Any) -> Any:
         return score
     if reference is not x:
         raise ValueError(
-            f"{name}: expected rows and columns as in the other scores; they have the same labels in another order, and x has none. "
+            f"{name}: expected rows and columns as in the other scores; they have the same labels in another order, x has none. "
             "Put them in the order of x."
         )
     array = to_numpy(name, score)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .verdicts import direction
 
 CLOSE = 1e-6  # of numbers that are sums of the same terms in another order
 NUMBER = (int, float)
+CORRECTIONS = ("max-t", "holm", "bonferroni")
 TYPES: dict[str, Any] = {
     "float": NUMBER,
     "int": int,
@@ -64,7 +66,7 @@ def check_record(record: Any) -> None:
         need(record.ids.ndim == 1 and len(record.names) in (0, len(record.ids)), "words and their names differ in number")
     if isinstance(record, Bootstrap):
         values = record.replicates
-        need(values and all(a <= b for a, b in zip(values, values[1:], strict=False)), "the replicates are not in order")
+        need(values and all(a <= b for a, b in pairwise(values)), "the replicates are not in order")
 
 
 def is_a(value: Any, kind: str) -> bool:
@@ -126,6 +128,7 @@ def check_difference(result: DifferenceResult) -> None:
 
 
 def check_comparison(result: ComparisonResult, withheld: bool) -> None:
+    need(result.correction in CORRECTIONS, f"the correction is {result.correction!r}")
     need(result.alternative in ("greater", "two-sided"), f"the alternative is {result.alternative!r}")
     favours = result.favours
     rejected = favours is not None and (result.alternative == "two-sided" or favours == "Q")
@@ -155,6 +158,7 @@ def check_contributions(parts: np.ndarray, n: int, total: float) -> None:
 
 def check_ranking(result: RankResult, withheld: bool) -> None:
     count = len(result.names)
+    need(result.correction in CORRECTIONS, f"the correction is {result.correction!r}")
     need(count >= 2 and len(set(result.names)) == count, "names of models are missing or double")
     for name in ("ksd", "ksd_errors", "selective_pvalues"):
         need(getattr(result, name).shape == (count,), f"{name} is not of {count} models")

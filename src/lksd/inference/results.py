@@ -358,7 +358,7 @@ class ComparisonResult(DifferenceResult):
             whole, part = self.words.kinds
             lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -408,4 +408,4 @@ class MMDResult(DifferenceResult):
             "",
             self.sentence,
         ]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))

@@ -46,7 +46,7 @@ def check_definite(kernel: Kernel, x: np.ndarray, size: int) -> None:
         i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
         if abs(matrix[i, j] - matrix[j, i]) > rounding * largest:
             raise ValueError(
-                f"kernel: expected a symmetric one; {kernel} gives {matrix[i, j]:.4g} for rows {chosen[i]} and {chosen[j]} of x and "
+                f"kernel: expected a symmetric one; {kernel} gives {matrix[i, j]:.4g} for rows {chosen[i]} and {chosen[j]} of x, "
                 f"{matrix[j, i]:.4g} for them the other way round. Use k(x, y) + k(y, x)."
             )
         eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .._text import Table
 from .._storage import write_whole
+from .._text import Table
 from ..report.page import inline_svg
 from ..report.rendering import render_page
 from .experiment import Experiment

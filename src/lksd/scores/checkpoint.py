@@ -89,7 +89,8 @@ class Checkpoint:
 
     def damaged(self, reason: object) -> ValueError:
         return ValueError(
-            f"checkpoint: {str(self.path)!r} is damaged ({reason}). It was left as it is. Name another file, or remove it to begin again."
+            f"checkpoint: {str(self.path)!r} is damaged ({reason}). It was left as it is. "
+            "Name another file, or remove it to begin again."
         )
 
     def _check(self) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any
 
 import numpy as np
 
 from .._validation import column_names, column_order, to_numpy
 from ..stein import DiscreteOperator
 from .observed import row_digests
-from .result import PARTS, ScoreEstimate
+from .result import ScoreEstimate
 
 
 def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., ScoreEstimate]:
@@ -33,8 +32,5 @@ def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., Scor
 
 def with_columns(scores: ScoreEstimate, order: Sequence[int] | np.ndarray) -> ScoreEstimate:
     """The scores with their coordinates in another order."""
-    axes = {name: 3 if name == "batch_means" else 1 for name in PARTS}
-    moved: dict[str, Any] = {name: tuple(np.take(part, order, axis) for part in scores.part(name)) for name, axis in axes.items()}
-    several = isinstance(scores.operator, tuple)
     support = None if scores.support is None else scores.support.reordered(order)
-    return replace(scores, support=support, **{name: parts if several else parts[0] for name, parts in moved.items()})
+    return scores.changed(lambda name, part: np.take(part, order, 3 if name == "batch_means" else 1), support=support)

@@ -19,8 +19,9 @@ def row_digests(x: Real[np.ndarray, "n D"]) -> UInt64[np.ndarray, " n"]:
 def digests_of(x: np.ndarray) -> np.ndarray:
     whole = np.issubdtype(x.dtype, np.integer)
     values = x.astype(np.int64) if whole else x.astype(np.float64) + 0.0  # which has one zero, where there are two
-    mixed = mix(np.ascontiguousarray(values).view(np.uint64) ^ mix(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * ODD))
-    return mix(np.sum(np.where(x >= 0, mixed, np.uint64(0)) if whole else mixed, axis=1, dtype=np.uint64))
+    places = mix(np.asarray(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * ODD))
+    mixed = mix(np.ascontiguousarray(values).view(np.uint64) ^ places)
+    return mix(np.asarray(np.sum(np.where(x >= 0, mixed, np.uint64(0)) if whole else mixed, axis=1, dtype=np.uint64)))
 
 
 def mix(bits: np.ndarray) -> np.ndarray:

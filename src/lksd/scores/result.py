@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,11 +125,16 @@ class ScoreEstimate:
 
     def rows(self, rows: np.ndarray) -> ScoreEstimate:
         """The scores at these positions."""
-        several = isinstance(self.operator, tuple)
-        parts = {name: tuple(part[rows] for part in self.part(name)) for name in PARTS}
-        taken: dict[str, Any] = {name: part if several else part[0] for name, part in parts.items()}
         each = {name: getattr(self, name) for name in BY_ROW}
-        return replace(self, **taken, **{name: value[rows] for name, value in each.items() if value is not None})
+        taken = {name: value[rows] for name, value in each.items() if value is not None}
+        return self.changed(lambda name, part: part[rows], **taken)
+
+    def changed(self, change: Callable[[str, Any], Any], **others: Any) -> ScoreEstimate:
+        """With ``change(name, part)`` in place of every part, and other fields."""
+        parts = {name: tuple(change(name, part) for part in self.part(name)) for name in PARTS}
+        several = isinstance(self.operator, tuple)
+        made: dict[str, Any] = {name: part if several else part[0] for name, part in parts.items()} | others
+        return replace(self, **made)
 
     def to_arviz(self):
         """ArviZ InferenceData: the batch means of the scores by chain as its draws, the diagnostics as its sample statistics."""
