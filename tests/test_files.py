@@ -348,7 +348,7 @@ def test_two_writers_at_once(tmp_path):
 
     def write(result):
         ready.wait()
-        for _ in range(20):
+        for _ in range(5):
             result.to_json(path)
             assert str(lksd.load_result(path)) in map(str, each)
 
@@ -382,7 +382,9 @@ for name, read in (("a.json", lksd.load_result), ("a.npz", lksd.load_scores)):
             pass
 gc.collect()
 """
-    found = subprocess.run([sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code], capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code], capture_output=True, text=True
+    )
     assert found.returncode == 0, found.stderr[-2000:]
     assert "ResourceWarning" not in found.stderr
     gc.collect()

@@ -39,14 +39,14 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
     Links are followed, and permissions of a file that is there are kept. What cannot be replaced, such as a pipe, is written to.
     """
     content = content.encode() if isinstance(content, str) else content
-    path = Path(os.path.realpath(path))
     try:
-        mode = path.stat().st_mode
+        mode = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        path.write_bytes(content)
+        Path(path).write_bytes(content)
         return
+    path = Path(os.path.realpath(path))
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}-", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
