@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 MINIMUM_OBSERVATIONS = 4
+LARGEST = 1e40  # of data and scores
 
 
 class LksdWarning(UserWarning):
@@ -168,6 +169,17 @@ def check_finite(name: str, array: np.ndarray) -> np.ndarray:
     return array
 
 
+def check_moderate(name: str, array: np.ndarray) -> np.ndarray:
+    """Numbers whose sixth powers, which the test's moments hold, can be summed without overflow."""
+    if array.size and max(-float(array.min()), float(array.max())) > LARGEST:
+        where = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(array)), array.shape))
+        raise ValueError(
+            f"{name}: expected numbers below {LARGEST:g} in size, so that powers of them stay finite; got {array[where]:g} at "
+            f"index {where}. Check this observation, or rescale the data."
+        )
+    return array
+
+
 def check_count(name: str, n: int, minimum: int = MINIMUM_OBSERVATIONS) -> None:
     if n < minimum:
         raise ValueError(f"{name}: expected at least {minimum} observations; got {n}. Collect more data.")
@@ -180,7 +192,7 @@ def check_reals(name: str, value) -> np.ndarray:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
-    return check_finite(name, array)
+    return check_moderate(name, check_finite(name, array))
 
 
 def check_integers(name: str, value) -> np.ndarray:

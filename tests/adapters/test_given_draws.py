@@ -1,5 +1,8 @@
 """Scores from draws of other programs, and models from functions, against exact answers."""
 
+import csv
+import re
+
 import arviz
 import jax
 import jax.numpy as jnp
@@ -9,6 +12,7 @@ import xarray
 
 import lksd
 from lksd.adapters import from_draws, from_functions
+from lksd.adapters._files import read_one
 
 RNG = np.random.default_rng(0)
 N, D = 12, 3
@@ -98,6 +102,137 @@ def test_files(tmp_path):
     (tmp_path / "a.txt").write_text("1", encoding="utf-8")
     with pytest.raises(ValueError, match=r"expected .npy, .npz, .csv or .nc files; got .*\.txt"):
         from_draws(log_likelihood, [tmp_path / "a.txt"] * N, X)
+
+
+def stan_header(*names):
+    return ["lp__", "accept_stat__", *names]
+
+
+def written(path, header, rows, comment="# model = x\n"):
+    """A table as programs write it: names with commas in quotes."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(comment)
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def chained(values, first):
+    """Chain, iteration and draw of every row, all chains one after the other."""
+    count, length = values.shape[:2]
+    for chain in range(count):
+        for draw in range(length):
+            yield (chain + first, draw + first, chain * length + draw + first), values[chain, draw]
+
+
+Z = np.random.default_rng(3).normal(size=(2, 5, 2, 3))
+SPOKEN = {
+    "CmdStan": (
+        [*stan_header(*(f"z.{i}.{j}" for j in (1, 2, 3) for i in (1, 2))), "w"],
+        [[0, 0.9, *z.T.ravel(), 1.0] for z in Z[0]],
+        1,
+    ),
+    "cmdstanpy": (
+        ["", "chain__", "iter__", "draw__", "lp__", *(f"z[{i},{j}]" for j in (1, 2, 3) for i in (1, 2)), "w"],
+        [[k, *numbers, 0.0, *z.T.ravel(), 1.0] for k, (numbers, z) in enumerate(chained(Z, 1))],
+        2,
+    ),
+    "posterior": (
+        ["", *(f"z[{i},{j}]" for i in (1, 2) for j in (1, 2, 3)), "w", ".chain", ".iteration", ".draw"],
+        [[k, *z.ravel(), 1.0, *numbers] for k, (numbers, z) in enumerate(chained(Z, 1))],
+        2,
+    ),
+    "a data frame of R": (
+        ["", *(f"z.{i}.{j}." for i in (1, 2) for j in (1, 2, 3)), "w"],
+        [[k, *z.ravel(), 1.0] for k, z in enumerate(Z[0])],
+        1,
+    ),
+    "zero-based": (
+        [f"z[{i}][{j}]" for i in (1, 0) for j in (0, 1, 2)] + ["w"],
+        [[*z[::-1].ravel(), 1.0] for z in Z[0]],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("program", SPOKEN)
+def test_tables_as_programs_write_them(tmp_path, program):
+    header, rows, chains = SPOKEN[program]
+    found = read_one(written(tmp_path / "draws.csv", header, rows))
+    assert set(found) == {"z", "w"}
+    np.testing.assert_array_equal(found["z"], Z[:chains])
+    np.testing.assert_array_equal(found["w"], np.ones((chains, 5)))
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, in ArviZ
+@pytest.mark.parametrize("include_index", [True, False])
+def test_tables_of_arviz(tmp_path, include_index):
+    data = arviz.from_dict({"z": Z, "w": np.ones((2, 5))})
+    data.to_dataframe(groups="posterior", include_index=include_index).to_csv(tmp_path / "draws.csv", index=False)
+    found = read_one(tmp_path / "draws.csv")
+    np.testing.assert_array_equal(found["z"], Z)
+    np.testing.assert_array_equal(found["w"], np.ones((2, 5)))
+    data.posterior.to_dataframe().to_csv(tmp_path / "long.csv")
+    with pytest.raises(ValueError, match=r"some for the same draw\. Write one column for each part"):
+        read_one(tmp_path / "long.csv")
+
+
+def test_zero_based_names_give_the_scores(tmp_path):
+    files = [written(tmp_path / f"{i}.csv", ["z[0]", "z[1]", "z[2]"], DRAWS[:, :, i].reshape(-1, D)) for i in range(N)]
+    np.testing.assert_allclose(
+        from_draws(by_name, files, X).score, from_draws(log_likelihood, DRAWS.reshape(-1, N, D), X).score, rtol=1e-12
+    )
+
+
+NOT_WHOLE = {
+    "gap": ["z.1", "z.3"],
+    "first missing": ["z.2", "z.3"],
+    "absurd": ["z.999999999"],
+    "more digits than a number has": ["z.1", "z." + "9" * 5000],
+    "negative": ["z[-1]", "z[0]"],
+    "hole": ["z[1,1]", "z[2,2]", "z[1,2]"],
+    "axis without its first": ["z[0,1]", "z[0,2]"],
+    "scalar and vector": ["z", "z.1"],
+    "vector and matrix": ["z.1", "z.1.1"],
+}
+
+
+@pytest.mark.parametrize("case", NOT_WHOLE)
+def test_parts_that_are_no_whole_array_are_refused(tmp_path, case):
+    names = NOT_WHOLE[case]
+    path = written(tmp_path / "draws.csv", names, np.zeros((10, len(names))))
+    with pytest.raises(ValueError, match=f"all parts of 'z' in .* without gaps; got {re.escape(', '.join(names))}"):
+        read_one(path)
+
+
+TABLES = {
+    "twice": ("z.1,z.2,z.1\n1,2,3\n", "every part once in .*'z.1' comes twice"),
+    "one part by two names": ("z.1,z.01\n1,2\n", "'z.01' comes twice"),
+    "two bases": ("z[0],z[1],w[1],w[2]\n1,2,3,4\n", "some variables begin with 0, others with 1"),
+    "names with commas that are not quoted": ("z[1,1],z[1,2]\n1,2\n", "expected numbers under a header"),
+    "empty": ("", "expected numbers under a header"),
+    "other text": ("z.1\nhello\n", "expected numbers under a header"),
+    "ragged": ("z.1,z.2\n1,2\n3\n", "expected numbers under a header"),
+    "chains of different lengths": ("chain,draw,z\n0,0,1\n0,1,2\n1,0,3\n", "as many of every chain; got 3 rows of 2 chains"),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_bad_tables(tmp_path, case):
+    text, message = TABLES[case]
+    (tmp_path / "draws.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_one(tmp_path / "draws.csv")
+
+
+@pytest.mark.parametrize("kind", [".npy", ".npz"])
+def test_files_that_are_something_else(tmp_path, kind):
+    for number, content in enumerate([b"", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\xff\xfe\x00"]):
+        path = tmp_path / f"{number}{kind}"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="draws: expected NumPy arrays"):
+            read_one(path)
 
 
 def test_scores_of_draws_enter_a_comparison():

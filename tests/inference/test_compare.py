@@ -121,7 +121,7 @@ def test_goodness_of_fit():
         (
             lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q),
             ValueError,
-            r"scores of P: expected shape \(30, 10\)",
+            "expected the 10 observations that the scores of P belong to, in their order; got 30",
         ),
     ],
 )

@@ -167,6 +167,7 @@ def test_a_verdict_can_be_withheld(name, tmp_path):
 def test_files_without_the_newer_fields_can_be_read(name, tmp_path):
     result, path = RESULTS[name](), tmp_path / "result.json"
     text = result.to_json()
+    text = re.sub(r',\s*"checksum": "\w+"', "", text.replace('"schema": 4', '"schema": 3'))
     for field in ("pvalue_reverse", "withheld"):
         text = re.sub(rf'"{field}": [^,}}]+,\s*', "", text)
     path.write_text(text)

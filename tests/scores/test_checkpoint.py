@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import jax.numpy as jnp
 import numpy as np
@@ -82,7 +83,7 @@ def parts_in(path):
     if not path.exists():
         return 0
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection, connection:
             return connection.execute("SELECT COUNT(*) FROM parts").fetchone()[0]
     except sqlite3.OperationalError:  # not made yet
         return 0
@@ -200,12 +201,12 @@ def test_stages_are_kept_apart(tmp_path):
         engine = Counting()
         assert_same(lksd.estimate_scores(model, x, **options, checkpoint=path, engine=engine), alone)
     assert engine.rows == 0
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert [row[0] for row in connection.execute("SELECT stage FROM stages")] == ["/0", "/1"]
 
 
 def other_database(path):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE trials (number INTEGER)")
 
 

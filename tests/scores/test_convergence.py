@@ -2,6 +2,7 @@
 
 import sqlite3
 import warnings
+from contextlib import closing
 
 import jax
 import jax.numpy as jnp
@@ -122,7 +123,7 @@ def test_where_all_is_well_nothing_is_compiled_or_run_again(tmp_path):
 
 
 def stages(path):
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         return file.execute("SELECT COUNT(*) FROM stages").fetchone()[0]
 
 
@@ -131,7 +132,7 @@ def test_reruns_are_kept_in_a_checkpoint(tmp_path):
     wanted = lksd.estimate_scores(ScaleMixture(1), x, **LENGTH)
     lksd.estimate_scores(ScaleMixture(1), x, checkpoint=path, **LENGTH)
     assert stages(path) > 1
-    with sqlite3.connect(path) as file:  # as if killed before the last stage
+    with closing(sqlite3.connect(path)) as file, file:  # as if killed before the last stage
         file.execute("DELETE FROM parts WHERE stage = (SELECT MAX(stage) FROM stages)")
     found = lksd.estimate_scores(ScaleMixture(1), x, checkpoint=path, batch_size=7, **LENGTH)
     np.testing.assert_array_equal(found.score, wanted.score)

@@ -11,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._float64 import float64
-from .._validation import check_finite, check_reals, noted, to_numpy, warn
+from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
 from ..scores.checks import check_support
 from ..scores.control import average
 from ..scores.convergence import disagreement, mixed, said_of_unconverged
 from ..scores.diagnostics import LEAST_DRAWS, worst_rhat_and_ess
 from ..scores.estimate import BATCHES
+from ..scores.observed import row_digests
 from ..scores.result import ScoreEstimate
 from ._files import as_arrays, first_of, read_draws
 
@@ -104,6 +105,8 @@ def from_draws(
         divergences=np.zeros(n, dtype=np.int64),
         support=domain,
         converged=converged,
+        observed=row_digests(data),
+        columns=column_names(x),
     )
 
 

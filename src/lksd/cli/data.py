@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _storage
 from .._documents import numbered
 
 KINDS = ".npy, .npz, .csv, .tsv, .parquet, .jsonl or .jsonl.gz"
@@ -97,9 +96,8 @@ def read_npz(path: Path, name: str | None) -> Any:
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an .npz file."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return dict(archive)
-    except (AttributeError, TypeError, ValueError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+        return _storage.read_arrays(path)
+    except _storage.NOT_ARRAYS as error:
         raise unreadable(path, "an archive of NumPy arrays", error) from error
 
 

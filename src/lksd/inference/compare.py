@@ -22,13 +22,13 @@ from .fit_result import GoodnessOfFitResult
 from .goodness_of_fit import hypothesis_of, judge_fit
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
+from .matching import is_called, matched
 from .preparation import (
     as_scores,
     check_enough,
     check_roles,
     common_operators,
     describes_integers,
-    is_called,
     papers_options,
     placed,
     prepare,
@@ -133,7 +133,8 @@ def compare(
     check_roles({"p": p, "q": q})
     check_enough(x, pairs)
     read, (p, q) = read_all(x, [p, q], counts, drop_empty)
-    x, index = read.x, read.index_of(index)
+    (p, q), index, untied = matched(read.x, {"P": p, "Q": q}, counts, read.index_of(index))
+    x = read.x
     if also_mmd:
         check_samples({"p": p, "q": q}, margin, smooth, pairs)
     sampling = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
@@ -181,6 +182,7 @@ def compare(
         words = deciding_words(shown, [p, q])
     notes = [
         *read.notes,
+        *untied,
         *domain.notes,
         *(f"{role}: {note}" for role, one in zip("PQ", scores, strict=True) for note in one.notes),
     ]
@@ -223,7 +225,8 @@ def goodness_of_fit(
     check_roles({"model": model})
     check_enough(x)
     read, (model,) = read_all(x, [model], counts, drop_empty)
-    x, index = read.x, read.index_of(index)
+    (model,), index, untied = matched(read.x, {"the model": model}, counts, read.index_of(index))
+    x = read.x
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     if operator is None and describes_integers(model):
@@ -255,6 +258,6 @@ def goodness_of_fit(
     chosen |= {"drop_empty": drop_empty, "check": check}
     settings = as_settings({"model": model} | chosen | options)
     about_rows = contribution_notes(result.contributions[None])
-    notes = (*read.notes, *domain.notes, *scores.notes, *prepared.notes, *about_rows)
+    notes = (*read.notes, *untied, *domain.notes, *scores.notes, *prepared.notes, *about_rows)
     name = result.operator + domain.name
     return doubt.applied(replace(result, operator=name, diagnostics=doubt.of(quality), notes=notes, settings=settings))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._text import pvalue_text, rhat_text
+from .._text import pvalue_text, rhat_text, visible
 
 NOISY = 0.2  # share of MCMC noise in the variance from which it is warned of
 SHIFTED = 0.5  # of T, by the chains' starting points
@@ -33,7 +33,7 @@ class Unconverged:
         return f"observation{'s' * (len(self.observations) > 1)} {ids}{f' and {more} more' if more > 0 else ''}"
 
     def __str__(self) -> str:
-        said = f"chains of {self.model} have not converged at {self.places(10)} ({len(self.observations)} of {self.n})"
+        said = f"chains of {visible(self.model)} have not converged at {self.places(10)} ({len(self.observations)} of {self.n})"
         them = "it" if len(self.observations) == 1 else "them"
         if self.statistic is None or self.pvalue is None:
             return f"{said}; without {them} too few are left"
@@ -70,7 +70,7 @@ class Diagnostics:
         if self.noise_share is not None:
             started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
             lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,4 +53,4 @@ class GoodnessOfFitResult(TestResult):
             *(f"Note: {visible(note)}" for note in self.notes),
             self.sentence,
         ]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))

@@ -10,11 +10,12 @@ import numpy as np
 
 from .._documents import is_sparse
 from .._float64 import float64
-from .._validation import check_choice, check_count, in_columns_of
+from .._validation import check_choice, check_count
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
 from ..scores.operators import CONTINUOUS, DISCRETE, NAMES
 from ..stein import Langevin, SteinOperator
+from .matching import as_given
 
 
 class Hypothesis(NamedTuple):
@@ -42,7 +43,7 @@ class Hypothesis(NamedTuple):
 
 def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
     """All pairs of a kernel and an operator; with several operators each score is a tuple, one for each."""
-    scores = [in_columns_of(x, score, name) for score, name in zip(scores, names, strict=True)]
+    scores, operator, notes = as_given(x, scores, names, operator, mask)
     kernels = [as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])]
     several = isinstance(operator, (list, tuple))
     wanted = list(operator) if several else [operator]
@@ -64,7 +65,7 @@ def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
                 ]
                 checked = tuple(built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True))
                 prepared[key] = observations, checked
-            found.append(Hypothesis(one, built, *prepared[key], check_fit(one, built, prepared[key][0])))
+            found.append(Hypothesis(one, built, *prepared[key], (*notes, *check_fit(one, built, prepared[key][0]))))
     return found
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .calibration import Bootstrap, Conservative, Edgeworth, Steadied
 from .details import Diagnostics, Unconverged, Words
 from .fit_result import GoodnessOfFitResult
+from .plausibility import check_record, check_result
 from .rank_result import RankResult
-from .records import decode
-from .results import SCHEMA, ComparisonResult, MMDResult, TestResult
+from .records import decode, record_checksum
+from .results import CHECKED, READABLE, SCHEMA, ComparisonResult, MMDResult, TestResult
 from .ustatistic import Components
 
 KINDS: dict[str, type] = {
@@ -34,17 +36,40 @@ KINDS: dict[str, type] = {
 
 
 def load_result(path: str | Path):
-    """Read a result written by ``to_json``."""
+    """Read a result written by ``to_json``. A file that was cut, changed or damaged since is refused."""
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        record = json.loads(
+            Path(path).read_text(encoding="utf-8"), object_pairs_hook=without_doubles, parse_constant=refuse_constant
+        )
+    except (ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{path}: expected a result written by to_json; it is not JSON ({error}). Check the file.") from error
-    if not isinstance(record, dict) or "result" not in record or record.get("schema") != SCHEMA:
+    if not isinstance(record, dict) or "result" not in record or record.get("schema") not in READABLE:
         raise ValueError(f"{path}: expected a result of schema {SCHEMA} written by to_json; got something else. Check the file.")
     try:
+        if ("checksum" in record or record["schema"] >= CHECKED) and record.get("checksum") != record_checksum(record):
+            raise ValueError("the content is not what was written")
         result = decode(record["result"], KINDS)
         if not isinstance(result, TestResult):
             raise TypeError("no result inside")
-        return replace(result, settings=dict(record["settings"]), versions=dict(record["versions"]))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        check_record(result)
+        check_result(result)
+        return replace(result, settings=as_dict(record["settings"]), versions=as_dict(record["versions"]))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the result is damaged or from another version ({error}). Run the test again.") from error
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("settings or versions are no dictionary")
+    return value
+
+
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice in one record")
+    return found
+
+
+def refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
 
 from .._documents import Filled, drop_empty_documents, read_documents
@@ -21,6 +20,7 @@ from ..scores.checkpoint import Checkpoint
 from ..scores.operators import DISCRETE
 from ..stein import DiscreteOperator, Spherical, SteinOperator
 from .contrasts import pairs_of
+from .matching import is_called, named, same
 
 UNEVEN = 100  # ratio of column scales that is reported
 PAPER = {"chains": 1, "exact": False, "control_variates": "none"}
@@ -118,19 +118,6 @@ def common_operators(models: list[Any], operator, paper: bool) -> tuple[SteinOpe
             f"operator: expected {named(given[0])}, to which the scores given belong; got {named(wanted)}. Leave it out."
         )
     return operators_for(given[0], own) if own else given[0]
-
-
-def is_called(operator: SteinOperator, choice) -> bool:
-    """Whether a name or an operator means this one."""
-    return type(operator).__name__.lower() == choice if isinstance(choice, str) else same((operator,), (choice,))
-
-
-def same(a: tuple[SteinOperator, ...], b: tuple[SteinOperator, ...]) -> bool:
-    return len(a) == len(b) and all(bool(eqx.tree_equal(one, other)) for one, other in zip(a, b, strict=True))
-
-
-def named(operators: tuple) -> str:
-    return ", ".join(str(one) for one in operators)
 
 
 def papers_operator(operator, model):

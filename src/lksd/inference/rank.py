@@ -18,6 +18,7 @@ from .diagnosis import chain_quality
 from .doubts import Case
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
+from .matching import matched
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
 from .rank_result import RankResult
 from .ranking import best_of, check_names, rank_all, ranking_settings
@@ -82,7 +83,9 @@ def rank(
     check_roles(named)
     check_enough(x, pairs)
     read, given = read_all(x, list(named.values()), counts, drop_empty)
-    x, index, named = read.x, read.index_of(index), dict(zip(named, given, strict=True))
+    x = read.x
+    given, index, untied = matched(x, dict(zip(named, given, strict=True)), counts, read.index_of(index))
+    named = dict(zip(named, given, strict=True))
     options = {"sampler": sampler, "warmup": warmup, "draws": draws, "chains": chains, "exact": exact}
     options |= {"initial": initial, "counts": counts, "index": index, "seed": seed, "batch_size": batch_size}
     operators, kept = common_operators(list(named.values()), operator, paper=False), as_checkpoint(checkpoint)
@@ -106,7 +109,12 @@ def rank(
         doubt = chain_doubts(case, tuple(named), {domain.name: Made(own, prepared)})
         doubt = doubt.also(row_doubts(best_of(case), x, own[0].index))
     quality = {name: doubt.of(chain_quality([one]), name) for name, one in scores.items()}
-    notes = [*read.notes, *domain.notes, *(f"{name}: {note}" for name, one in scores.items() for note in one.notes)]
+    notes = [
+        *read.notes,
+        *untied,
+        *domain.notes,
+        *(f"{name}: {note}" for name, one in scores.items() for note in one.notes),
+    ]
     chosen = {"models": list(named), "kernel": kernel, "operator": operator, "holdout": holdout, "standardise": standardise}
     chosen |= {"drop_empty": drop_empty, "check": check}
     answer = replace(

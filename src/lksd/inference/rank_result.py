@@ -239,7 +239,7 @@ class RankResult(TestResult):
             *(f"Note: {visible(note)}" for note in self.notes),
             visible(self.sentence),
         ]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
 
 def enumerated(names: Sequence[str]) -> str:

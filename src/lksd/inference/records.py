@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+
+from .._storage import checksum
 
 BESIDE = {"beside": True}  # metadata of a field that is written beside the record, not inside
 RECORD = "record"  # the entry that tells a record from everything else, and names its type
@@ -70,6 +73,12 @@ def decode(value: Any, kinds: Mapping[str, type]) -> Any:
     if value.keys() == {"array"}:
         return read_only(np.array([decode(entry, kinds) for entry in value["array"]], dtype=np.float64))
     raise ValueError(f"expected a record, an array or a number; got the entries {', '.join(sorted(value)) or 'of nothing'}")
+
+
+def record_checksum(record: dict[str, Any]) -> str:
+    """Of a record as it is after it was written and read."""
+    kept = {name: value for name, value in record.items() if name != "checksum"}
+    return checksum(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode())
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from . import ustatistic
 from .calibration import NullDistribution
 from .details import Diagnostics, Words
-from .records import BESIDE, encode, versions
+from .records import BESIDE, encode, record_checksum, versions
 from .ustatistic import Components
 from .verdicts import OTHER, both_pvalues, by_margin, direction, marked, sentence_of, smaller_pvalue
 
-SCHEMA = 3
+SCHEMA, READABLE, CHECKED = 4, (3, 4), 4  # the newest, those that are read, and the first with a checksum
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,9 +77,10 @@ class TestResult(ABC):
             "versions": self.versions,
             "result": encode(self),
         }
+        record["checksum"] = record_checksum(record)
         text = json.dumps(record, indent=1, allow_nan=False)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(path, text)
         return text
 
     def _repr_html_(self) -> str:
@@ -356,7 +358,7 @@ class ComparisonResult(DifferenceResult):
             whole, part = self.words.kinds
             lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -406,4 +408,4 @@ class MMDResult(DifferenceResult):
             "",
             self.sentence,
         ]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))

@@ -65,14 +65,19 @@ def as_kernel(kernel) -> Kernel:
 
 @float64
 def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
-    """Refuse a kernel that fails on the observations, or gives one value for each coordinate where ``scalar`` is wanted."""
+    """Refuse a kernel that fails on the observations, is seen not to be positive definite there, or gives one value for each
+    coordinate where ``scalar`` is wanted."""
+    from .definite import check_definite
+
     with named_errors(kernel, x.shape[1]):
-        shape = jax.eval_shape(lambda a, b: jax.numpy.asarray(kernel(a, b)), x[0], x[-1]).shape
+        form = jax.eval_shape(lambda a, b: jax.numpy.asarray(kernel(a, b)), x[0], x[-1])
+    shape = form.shape
     if shape != () and (scalar or shape != x.shape[1:]):
         raise ValueError(
             f"kernel: expected one number for a pair of observations; {kernel} gives an array of shape {shape}. "
             "Kernels with one value for each coordinate fit the Langevin operator only."
         )
+    check_definite(kernel, x, form.dtype.itemsize)
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, rhat_text
 from ..inference.details import NOISY, SHIFTED
 from . import plots
@@ -39,13 +39,13 @@ VARIABLES = {
 def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, str], observations) -> None:
     """Write the page; a file that is there already is replaced only once the new one is whole."""
     path = check_path(path)
-    write_page(path, report_page(result, names, observations))
+    write_whole(path, report_page(result, names, observations))
 
 
 def write_ranking(result: RankResult, path: str | Path, title: str) -> None:
     """The page of a ranking."""
     path = check_path(path)
-    write_page(path, ranking_page(result, title))
+    write_whole(path, ranking_page(result, title))
 
 
 def ranking_page(result: RankResult, title: str) -> str:
@@ -65,19 +65,6 @@ def ranking_page(result: RankResult, title: str) -> str:
         settings=pairs(("option", "value"), result.settings),
         versions=pairs(("package", "version"), result.versions),
     )
-
-
-def write_page(path: Path, page: str) -> None:
-    """Whole or not at all."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
 
 
 def check_path(path: str | Path) -> Path:

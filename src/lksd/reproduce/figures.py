@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._storage import write_whole
 from ..report.plots import FAINT, INK, new_axes
 from .experiment import Experiment
 from .show import Cell, method_name
@@ -79,7 +81,10 @@ def save_figure(experiment: Experiment, found: list[Cell], folder: Path, kinds: 
     settings: Any = {"svg.hashsalt": experiment.name}
     with matplotlib.rc_context(settings):
         for path in paths:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+            content = io.BytesIO()
+            metadata = {"Date": None} if path.suffix == ".svg" else None
+            figure.savefig(content, format=path.suffix[1:], dpi=150, metadata=metadata)
+            write_whole(path, content.getvalue())
     return paths
 
 

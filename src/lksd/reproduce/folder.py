@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .._storage import write_whole
 from .experiment import Experiment
 from .figures import save_figure
 from .show import Cell, cells, method_name, summary
@@ -30,7 +32,7 @@ def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) 
         paths += [write_trials(experiment, trials, folder), *save_figure(experiment, found, folder, kinds=("svg",))]
         seeds += sorted({(experiment.name, trial, seed) for _, _, trial, seed in trials})
     write_table(paths[1], ["experiment", "trial", "seed"], seeds)
-    paths[0].write_text("\n".join(page(kept, store)) + "\n", encoding="utf-8")
+    write_whole(paths[0], "\n".join(page(kept, store)) + "\n")
     return paths
 
 
@@ -64,10 +66,11 @@ def rounded(pvalue: float, alphas: tuple[float, ...]) -> str:
 
 
 def write_table(path: Path, header: list[str], rows: Iterable[tuple]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_whole(path, text.getvalue())
 
 
 def has_many_cases(experiment: Experiment) -> bool:

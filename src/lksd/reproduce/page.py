@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .._storage import write_whole
 from .._text import Table
-from ..report.page import inline_svg, write_page
+from ..report.page import inline_svg
 from ..report.rendering import render_page
 from .experiment import Experiment
 from .figures import draw, is_grid
@@ -31,7 +32,7 @@ def write_study(experiments: Iterable[Experiment], store: Store, path: Path) -> 
         store=store.path.name,
         versions=Table(("package", "version"), list(dict.fromkeys(versions)), left=(0, 1)),
     )
-    write_page(path, page)
+    write_whole(path, page)
 
 
 def section(experiment: Experiment, store: Store) -> dict[str, Any] | None:

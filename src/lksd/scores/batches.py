@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -92,9 +92,10 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
             if setup.checkpoint is None:
                 break
             stage = setup.checkpoint.stage(identity(work.function, work.fixed, points, keys, work.plan, engine.backend))
-            for rows, found in stage.finished():
-                results[number].put(rows, found)
-                left[number] = np.setdiff1d(left[number], rows, assume_unique=True)
+            with closing(stage.finished()) as done_before:
+                for rows, found in done_before:
+                    results[number].put(rows, found)
+                    left[number] = np.setdiff1d(left[number], rows, assume_unique=True)
             stages[number] = stage
         advance(total - sum(map(len, left)))
         parts = [

@@ -6,7 +6,7 @@ import io
 import itertools
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
@@ -17,7 +17,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._storage import checksum
 from .conditional import Point
+from .observed import row_digests
 
 PATIENCE = 60.0  # seconds to wait for another process that writes
 MARK = 0x6C6B7364  # "lksd", in the header of the file
@@ -27,6 +29,7 @@ SCHEMA = (
     "CREATE TABLE parts (stage TEXT NOT NULL REFERENCES stages, content BLOB NOT NULL)",
     f"PRAGMA application_id = {MARK}",
 )
+DIGEST = 32  # bytes
 FEW = 16  # observations, enough to write the program down
 
 
@@ -56,13 +59,22 @@ class Checkpoint:
             found = connection.execute("SELECT identity FROM stages WHERE stage = ?", (name,)).fetchone()
             if found is None:
                 connection.execute("INSERT INTO stages VALUES (?, ?)", (name, json.dumps(wanted)))
-        if found is not None and (other := difference(json.loads(found[0]), wanted)):
+        if found is not None and (other := difference(self.identity_in(found[0]), wanted)):
             whose = f" for {self.label}" if self.label else ""
             raise ValueError(
                 f"checkpoint: expected one of the same data, model and settings; {str(self.path)!r} is of {other}{whose}. "
                 "It was left as it is. Name another file, or remove it to begin again."
             )
-        return Stage(self, name)
+        return Stage(self, name, checksum(name.encode(), json.dumps(wanted, sort_keys=True).encode()))
+
+    def identity_in(self, text: str) -> dict[str, str]:
+        try:
+            found = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self.damaged("a stage is not described") from error
+        if not isinstance(found, dict):
+            raise self.damaged("a stage is not described")
+        return found
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
@@ -71,7 +83,15 @@ class Checkpoint:
             with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as connection, connection:
                 yield connection
         except sqlite3.Error as error:
+            if not isinstance(error, sqlite3.OperationalError) or str(error).startswith(("no such", "Could not decode")):
+                raise self.damaged(error) from error
             raise OSError(f"checkpoint: {str(self.path)!r} cannot be read or written ({error}). Check the disk.") from error
+
+    def damaged(self, reason: object) -> ValueError:
+        return ValueError(
+            f"checkpoint: {str(self.path)!r} is damaged ({reason}). It was left as it is. "
+            "Name another file, or remove it to begin again."
+        )
 
     def _check(self) -> None:
         """Before any work is done: a file of ours, or none yet."""
@@ -98,22 +118,30 @@ class Checkpoint:
 class Stage:
     """One run over all observations."""
 
-    def __init__(self, checkpoint: Checkpoint, name: str):
-        self.checkpoint, self.name = checkpoint, name
+    def __init__(self, checkpoint: Checkpoint, name: str, mark: str):
+        self.checkpoint, self.name, self.mark = checkpoint, name, mark
 
-    def finished(self) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    def finished(self) -> Generator[tuple[np.ndarray, list[np.ndarray]]]:
         """What is there: positions of observations, and the leaves of what is kept of them."""
         with self.checkpoint.connection() as connection:
             for (content,) in connection.execute("SELECT content FROM parts WHERE stage = ? ORDER BY rowid", (self.name,)):
-                with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                written = content[DIGEST:] if isinstance(content, bytes) else b""
+                if not written or content[:DIGEST] != self.digest(written):
+                    raise self.checkpoint.damaged("a part is not what was written")
+                with np.load(io.BytesIO(written), allow_pickle=False) as arrays:
                     rows, *leaves = (arrays[name] for name in arrays.files)
                 yield rows, leaves
 
     def write(self, rows: np.ndarray, leaves: list[np.ndarray]) -> None:
         content = io.BytesIO()
         np.savez(content, rows, *leaves)
+        written = content.getvalue()
         with self.checkpoint.connection() as connection:
-            connection.execute("INSERT INTO parts VALUES (?, ?)", (self.name, content.getvalue()))
+            connection.execute("INSERT INTO parts VALUES (?, ?)", (self.name, self.digest(written) + written))
+
+    def digest(self, written: bytes) -> bytes:
+        """Of a part of this stage, the first ``DIGEST`` bytes of its content."""
+        return checksum(self.mark.encode(), written).encode()
 
 
 def as_checkpoint(checkpoint: Any) -> Checkpoint | None:
@@ -135,7 +163,7 @@ def identity(function: Callable, fixed: tuple, points: Point, keys, plan: Any, b
     program = jax.jit(lambda given: function(*eqx.combine(given, static))).lower(arrays).as_text()
     settings = (points.values, points.site, points.starts, jax.random.key_data(keys), others)
     return {
-        "data": digest(points.x),
+        "data": digest(row_digests(np.asarray(points.x))),
         "model": digest(model, type(model).__qualname__),
         "settings": digest(settings, repr(plan), *(type(one).__qualname__ for one in others)),
         "versions": f"lksd {version('lksd')} and jax {version('jax')} on {backend}",
@@ -146,12 +174,13 @@ def identity(function: Callable, fixed: tuple, points: Point, keys, plan: Any, b
 def difference(found: dict[str, str], wanted: dict[str, str]) -> str | None:
     """In words. Settings follow from data and model in part, and the program from all of them."""
     other = {name for name in wanted if found.get(name) != wanted[name]}
+    if "versions" in other:
+        return f"{found.get('versions')}, and this is {wanted['versions']}"
     if {"data", "model"} <= other:
         return "other data and another model"
     sentences = {
         "data": "other data",
         "model": "another model",
-        "versions": f"{found.get('versions')}, and this is {wanted['versions']}",
         "settings": "other settings (seed, index, operator, sampler or lengths)",
         "program": "a model or sampler whose code or options differ",
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any
 
 import numpy as np
 
 from .._validation import column_names, column_order, to_numpy
-from .result import PARTS, ScoreEstimate
+from ..stein import DiscreteOperator
+from .observed import row_digests
+from .result import ScoreEstimate
 
 
 def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., ScoreEstimate]:
@@ -18,18 +19,18 @@ def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., Scor
 
     @wraps(estimate)
     def wrapper(model, x, **options) -> ScoreEstimate:
-        order = column_order("x", column_names(x), getattr(model, "columns", None), f"the columns of {model}")
+        names = column_names(x)
+        order = column_order("x", names, getattr(model, "columns", None), f"the columns of {model}")
         if order is None:
-            return estimate(model, x, **options)
-        return with_columns(estimate(model, to_numpy("x", x)[:, order], **options), np.argsort(order))
+            found = estimate(model, x, **options)
+            return found if isinstance(found.operators[0], DiscreteOperator) else replace(found, columns=names)
+        found = with_columns(estimate(model, to_numpy("x", x)[:, order], **options), np.argsort(order))
+        return replace(found, columns=names, observed=row_digests(found.operators[0].observations(x)))
 
     return wrapper
 
 
 def with_columns(scores: ScoreEstimate, order: Sequence[int] | np.ndarray) -> ScoreEstimate:
     """The scores with their coordinates in another order."""
-    axes = {name: 3 if name == "batch_means" else 1 for name in PARTS}
-    moved: dict[str, Any] = {name: tuple(np.take(part, order, axis) for part in scores.part(name)) for name, axis in axes.items()}
-    several = isinstance(scores.operator, tuple)
     support = None if scores.support is None else scores.support.reordered(order)
-    return replace(scores, support=support, **{name: parts if several else parts[0] for name, parts in moved.items()})
+    return scores.changed(lambda name, part: np.take(part, order, 3 if name == "batch_means" else 1), support=support)

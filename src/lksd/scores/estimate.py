@@ -32,6 +32,7 @@ from .control import Averages
 from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, joined, length_groups
+from .observed import row_digests
 from .operators import check_alphabets, is_discrete, operators_for
 from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .rerun import First, run_again, said_of_reruns
@@ -166,7 +167,7 @@ def estimate_scores(
     model = float64_leaves(model)
     operator = operators if several else operators[0]
     common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable, "graphs": model.graphs}
-    common["support"] = support
+    common |= {"support": support, "observed": row_digests(data)}
     note = getattr(model, "note", None)
     own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._text import Table, rhat_text
-from ..stein import Barker, Difference, Gibbs, Langevin, Spherical, SteinOperator
+from .._text import Table, rhat_text, visible
+from ..stein import Langevin, SteinOperator
 from ..supports import Support
-from .lengths import BatchMeans
 
-SCHEMA, READABLE = 3, (2, 3)
 PARTS = ("score", "mcse", "batch_means")
-OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Spherical, Difference, Barker, Gibbs)}
+BY_ROW = ("index", "rhat", "ess", "acceptance", "divergences", "meeting_times", "converged", "observed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +47,12 @@ class ScoreEstimate:
         Whether the observations are graphs.
     support : Support, optional
         Where the model's observations can lie, if it says so.
+    index : (n,) array
+        The ids of the observations; ``at`` takes scores by them.
+    observed : (n,) array of 64 bits, optional
+        A digest of each observation: scores are refused with others. None in files that were saved without it.
+    columns : tuple of str, optional
+        The names of the data's columns, where they had names.
     method, notes
         How the scores were made.
     """
@@ -70,6 +74,8 @@ class ScoreEstimate:
     converged: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     support: Support | None = None
+    observed: np.ndarray | None = None
+    columns: tuple[str, ...] | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
     @property
@@ -88,23 +94,47 @@ class ScoreEstimate:
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*PARTS, "operator", "support")}
-        given = {name: value for name, value in given.items() if value is not None}
-        for name in PARTS:
-            for number, array in enumerate(self.part(name)):
-                given |= as_arrays(f"{name}_{number}", array)
-        settings = []
-        for number, one in enumerate(self.operators):
-            order = getattr(one, "order", None)
-            plain = {f.name: getattr(one, f.name) for f in fields(one) if f.name in ("n_values", "witness", "average")}
-            settings.append({"kind": type(one).__name__} | plain)
-            if order is not None:
-                given[f"order_{number}"] = order
-        given["operators"] = json.dumps({"several": isinstance(self.operator, tuple), "each": settings})
-        if self.support is not None:
-            given["support"] = json.dumps(asdict(self.support))
-        with Path(path).open("wb") as file:
-            np.savez(file, schema=SCHEMA, **given)
+        from .files import write_scores
+
+        write_scores(self, path)
+
+    def at(self, index: Any) -> ScoreEstimate:
+        """The scores of the observations with these ids, in this order: for part of the data, or for data in another order.
+
+        Examples
+        --------
+        >>> import numpy as np, lksd
+        >>> x = np.random.default_rng(0).normal(size=(6, 2))
+        >>> scores = lksd.estimate_scores(lksd.models.PPCA(np.ones((2, 1)), 1.0), x)
+        >>> bool((scores.at([4, 0]).score == scores.score[[4, 0]]).all())
+        True
+        """
+        wanted = np.asarray(index)
+        if wanted.ndim != 1 or not np.issubdtype(wanted.dtype, np.integer):
+            raise TypeError(f"index: expected a list of ids; got {index!r}. Give those of `index` of the scores.")
+        order = np.argsort(self.index, kind="stable")
+        known = self.index[order]
+        if (known[1:] == known[:-1]).any():
+            raise ValueError(
+                "index: expected scores whose ids all differ; some occur twice. Give estimate_scores an index without doubles."
+            )
+        places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        if (unknown := wanted[known[places] != wanted]).size:
+            raise ValueError(f"index: expected ids of the scores; there is no {unknown[0]} ({unknown.size} such ids). Check them.")
+        return self.rows(order[places])
+
+    def rows(self, rows: np.ndarray) -> ScoreEstimate:
+        """The scores at these positions."""
+        each = {name: getattr(self, name) for name in BY_ROW}
+        taken = {name: value[rows] for name, value in each.items() if value is not None}
+        return self.changed(lambda name, part: part[rows], **taken)
+
+    def changed(self, change: Callable[[str, Any], Any], **others: Any) -> ScoreEstimate:
+        """With ``change(name, part)`` in place of every part, and other fields."""
+        parts = {name: tuple(change(name, part) for part in self.part(name)) for name in PARTS}
+        several = isinstance(self.operator, tuple)
+        made: dict[str, Any] = {name: part if several else part[0] for name, part in parts.items()} | others
+        return replace(self, **made)
 
     def to_arviz(self):
         """ArviZ InferenceData: the batch means of the scores by chain as its draws, the diagnostics as its sample statistics."""
@@ -154,56 +184,11 @@ class ScoreEstimate:
 
     def __str__(self) -> str:
         n, dim = self.part("score")[0].shape[:2]
-        lines = [f"scores of {n} observations in {dim} dimensions: {self.method}"]
+        lines = [f"scores of {n} observations in {dim} dimensions: {visible(self.method)}"]
         if np.isfinite(self.rhat).any():
             steps = f"acceptance {self.acceptance.mean():.2f}, {int(self.divergences.sum())} divergences"
             quality = f"R-hat at most {rhat_text(np.nanmax(self.rhat))}, ESS at least {np.nanmin(self.ess):.0f}"
             lines.append(f"{quality}, {steps}" if np.isfinite(self.acceptance).all() else quality)  # of chains that ran here
         if self.converged is not None and not self.converged.all():
             lines.append(f"chains have not converged at {int((~self.converged).sum())} observations")
-        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
-
-
-def as_arrays(name: str, values: Any) -> dict[str, np.ndarray]:
-    """An array by its name; those of groups of documents one by one, with the rows that they have."""
-    if not isinstance(values, BatchMeans):
-        return {name: values}
-    each = enumerate(zip(values.rows, values.parts, strict=True))
-    return {f"{name}_{kind}_{number}": array for number, pair in each for kind, array in zip(("rows", "part"), pair, strict=True)}
-
-
-def from_arrays(name: str, record: dict[str, Any]) -> Any:
-    """The inverse of ``as_arrays``."""
-    if name in record:
-        return record.pop(name)
-    numbers = range(sum(key.startswith(f"{name}_rows_") for key in record))
-    rows, parts = (tuple(record.pop(f"{name}_{kind}_{number}") for number in numbers) for kind in ("rows", "part"))
-    return BatchMeans(rows, parts)
-
-
-def load_scores(path: str | Path) -> ScoreEstimate:
-    """Read scores written by ``ScoreEstimate.save``."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            record = dict(file)
-    except (ValueError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{path}: expected scores written by ScoreEstimate.save; it is no such file. Check the path.") from error
-    if int(record.pop("schema", 0)) not in READABLE or "score_0" not in record:
-        raise ValueError(f"{path}: expected scores of schema {SCHEMA}; got something else. Estimate them again.")
-    saved = json.loads(str(record.pop("operators")))
-    operators = []
-    for number, settings in enumerate(saved["each"]):
-        order = {"order": record.pop(f"order_{number}")} if f"order_{number}" in record else {}
-        operators.append(OPERATORS[settings.pop("kind")](**settings, **order))
-    parts = {name: tuple(from_arrays(f"{name}_{number}", record) for number in range(len(operators))) for name in PARTS}
-    several = saved["several"]
-    notes = tuple(str(note) for note in record.pop("notes", ()))
-    support = json.loads(str(record.pop("support", "null")))
-    plain = {"seed": int(record["seed"]), "method": str(record["method"]), "notes": notes}
-    if support is not None:
-        plain["support"] = Support(tuple(support["lower"]), tuple(support["upper"]), support["simplex"])
-    plain |= {name: bool(record.get(name, False)) for name in ("two_starts", "exchangeable", "graphs")}
-    plain |= {name: part if several else part[0] for name, part in parts.items()}
-    return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])
+        return "\n".join([*lines, *(f"Note: {visible(note)}" for note in self.notes)])

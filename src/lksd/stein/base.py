@@ -10,7 +10,7 @@ import numpy as np
 
 from .._documents import is_ragged, pad_scores
 from .._float64 import float64
-from .._validation import check_finite, to_numpy
+from .._validation import check_finite, check_moderate, to_numpy
 from ..kernels import Kernel, as_kernel
 
 
@@ -50,7 +50,7 @@ class SteinOperator(eqx.Module):
             )
         if discrete:  # what stands at a position that does not exist is not read
             array = np.where((x >= 0).reshape(x.shape + (1,) * (array.ndim - x.ndim)), array, 0.0)
-        return check_finite(name, array)
+        return check_moderate(name, check_finite(name, array))
 
     def __str__(self) -> str:
         return type(self).__name__

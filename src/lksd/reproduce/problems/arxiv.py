@@ -7,7 +7,7 @@ draws its articles, and samples of the models for the MMD.
 from __future__ import annotations
 
 import hashlib
-import os
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ import numpy as np
 
 from ... import discrete_operators, estimate_scores
 from ..._progress import track
+from ..._storage import write_whole
 from ...adapters import from_gensim
 from ...engines import Engine
 from ...kernels import IMQ, BagOfWords, Kernel
@@ -150,9 +151,9 @@ def scored(folder: Path, kind: str, role: int) -> tuple[np.ndarray, ...]:
 
 def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Whole or not at all: another process may do the same."""
-    draft = path.with_name(f"{path.stem}-{os.getpid()}.part.npz")
-    np.savez(draft, **arrays)  # type: ignore[arg-type]
-    os.replace(draft, path)
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]
+    write_whole(path, content.getvalue())
 
 
 @cache
