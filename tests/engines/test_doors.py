@@ -161,7 +161,9 @@ def test_a_frozen_scheduler_is_an_error(monkeypatch):
             with opened(address) as engine:
                 assert engine.workers == 1
                 process.send_signal(signal.SIGSTOP)
-                with pytest.raises(EngineError, match=r"engine: expected a scheduler that answers; tcp://.* was silent for 5 seconds"):
+                with pytest.raises(
+                    EngineError, match=r"engine: expected a scheduler that answers; tcp://.* was silent for 5 seconds"
+                ):
                     list(engine.map(slow, "", [2, 3]))
         finally:
             process.kill()

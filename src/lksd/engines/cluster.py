@@ -150,9 +150,7 @@ def connected(address: str) -> Iterator[Client]:
     try:
         get_address_host_port(address)
     except ValueError as error:
-        raise ValueError(
-            f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). Fix it."
-        ) from error
+        raise ValueError(f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). Fix it.") from error
     security = Security().get_connection_args("client")
     if address.startswith("tls://") and security["ssl_context"] is None:
         raise ValueError(
