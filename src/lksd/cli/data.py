@@ -81,8 +81,11 @@ def read_sparse(path: Path) -> Any:
     from scipy import sparse
 
     try:
-        return sparse.load_npz(path)
-    except (ValueError, KeyError, IndexError) as error:
+        matrix = sparse.load_npz(path)
+        if hasattr(matrix, "check_format"):  # indices that point outside of the matrix would be followed there
+            matrix.check_format(full_check=True)
+        return matrix.tocsr()
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, NotImplementedError, OverflowError) as error:
         raise unreadable(path, "a SciPy sparse matrix", error) from error
 
 

@@ -51,7 +51,7 @@ class Watched:
             # Two looks, since a machine that has slept finds every worker silent at first.
             if dead := [one for one, since in frozen.items() if last.get(one) == since and one not in given_up]:
                 warn(
-                    f"engine: {' and '.join(dead)} gave no sign of life for {limit:g} seconds ({VARIABLE}) and will not be waited for; "
+                    f"engine: {' and '.join(dead)} gave no sign of life for {limit:g} seconds ({VARIABLE}) and are given up; "
                     "what these workers had to compute runs again elsewhere."
                 )
                 ask(self.client, self.client.run_on_scheduler, give_up, dead, wait=False)  # a frozen nanny takes its time
