@@ -1,5 +1,9 @@
 """lksd: which of these latent variable models fits my data better, and how sure am I?"""
 
+from . import _stop as _stop  # before the imports below, which take their time
+
+# isort: split
+
 from importlib.metadata import version
 
 from . import adapters, graphs, kernels, models, samplers, stein

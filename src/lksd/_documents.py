@@ -159,6 +159,8 @@ def read_documents(x, n_values: int, counts: bool | None = None, any_length: boo
     if is_sparse(x):
         if counts is False:
             raise ValueError("counts: a sparse matrix is read as word counts; got counts=False. Give token ids as a dense array.")
+        if len(x.shape) != 2:
+            raise ValueError(f"x: expected a sparse matrix with a row for each document; got shape {x.shape}. Reshape it.")
         if x.shape[1] != n_values:
             raise ValueError(
                 f"x: expected counts of {n_values} words, one column each; got {x.shape[1]} columns. Check the vocabulary."

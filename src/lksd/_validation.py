@@ -16,6 +16,7 @@ import numpy as np
 
 MINIMUM_OBSERVATIONS = 4
 LARGEST = 1e40  # of data and scores
+SEEDS = 2**63  # as many as keys take
 
 
 class LksdWarning(UserWarning):
@@ -242,4 +243,6 @@ def check_choice(name: str, value, choices: Iterable[str]) -> str:
 def check_seed(seed) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed: expected an integer of at least 0; got {seed!r}. Give one, so that the digits can be had again.")
+    if seed >= SEEDS:
+        raise ValueError(f"seed: expected an integer below 2^63; got {seed}. Give a smaller one.")
     return int(seed)

@@ -19,6 +19,15 @@ class Vocabulary:
 
     words: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if len(set(self.words)) < len(self.words):
+            first: dict[str, int] = {}
+            word, number = next((w, i) for i, w in enumerate(self.words) if first.setdefault(w, i) != i)
+            raise ValueError(
+                f"vocabulary: expected different words; words {first[word]} and {number} (counting from 0) are both {word!r}. "
+                "Rename one, or add up their columns."
+            )
+
     def __hash__(self) -> int:
         return len(self.words)  # hundreds of thousands of words are compared where that must be, and never hashed
 

@@ -17,10 +17,11 @@ from .._vocabulary import holds_words
 from ..inference.preparation import describes_integers
 from ..report.page import check_path
 from ..scores import ScoreEstimate
-from .data import Frame, is_number
-from .main import say
+from .data import is_number
+from .main import say, sentence
 from .models import named_in
 from .options import KERNELS, SAMPLERS, SCALED_KERNELS, WORD_KERNELS
+from .tables import Frame
 
 
 class Output(NamedTuple):
@@ -46,6 +47,7 @@ def answer(x: Any, models: list[Any], options: dict[str, Any], command: dict[str
     observations = x if output.image_shape is None else as_images(data, shape(output.image_shape))
     announce("Comparing", data)
     result = compare(x, *models, **options)
+    say_notes(x)
     show(replace(result, settings=result.settings | command), observations, output)
 
 
@@ -54,6 +56,7 @@ def ranking(x: Any, models: list[Any], options: dict[str, Any], command: dict[st
     data = plain(x)
     announce(f"Ranking {len(models)} models", data)
     result = rank(x, list(zip(output.names, models, strict=True)), **options)
+    say_notes(x)
     result = replace(result, settings=result.settings | command)
     if output.report is not None:
         result.to_html(output.report)
@@ -68,6 +71,12 @@ def ranking(x: Any, models: list[Any], options: dict[str, Any], command: dict[st
 def plain(x: Any) -> Any:
     """The data as the library takes them."""
     return x.values if isinstance(x, Frame) else x
+
+
+def say_notes(x: Any) -> None:
+    """Beside an answer, what its reader should know of how a file was read."""
+    for note in getattr(x, "notes", ()):
+        say(f"Note: {sentence(note)}")
 
 
 def announce(doing: str, data: Any) -> None:

@@ -50,6 +50,7 @@ def compare_command(
     array: o.Array = None,
     columns: o.Columns = None,
     field: o.Field = None,
+    header: o.Header = None,
     counts: o.Counts = None,
     drop_empty: o.DropEmpty = False,
     standardise: o.Standardise = False,
@@ -89,7 +90,7 @@ def compare_command(
     """
     output = Output(report, json, (name_p or p, name_q or q), image_shape).checked()
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
-    x = read_data(data, array, columns, field)
+    x = read_data(data, array, columns, field, header)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
     options |= {"kernel": chosen_kernel(kernel, x, models, counts)}
     options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
@@ -109,6 +110,7 @@ def rank_command(
     array: o.Array = None,
     columns: o.Columns = None,
     field: o.Field = None,
+    header: o.Header = None,
     counts: o.Counts = None,
     drop_empty: o.DropEmpty = False,
     standardise: o.Standardise = False,
@@ -145,7 +147,7 @@ def rank_command(
         raise ValueError(f"--name: expected one for each of {len(models)} models; got {len(name)}. Repeat it, or leave it out.")
     output = Output(report, json, tuple(name or models)).checked()
     loaded = [read_model("models", one, trust_pickle) for one in models]
-    x = read_data(data, array, columns, field)
+    x = read_data(data, array, columns, field, header)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
     options |= {"kernel": chosen_kernel(kernel, x, loaded, counts)}
     options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
@@ -166,6 +168,7 @@ def topics(
     name_q: o.Name = None,
     array: o.Array = None,
     field: o.Field = None,
+    header: o.Header = None,
     counts: o.Counts = None,
     drop_empty: o.DropEmpty = False,
     alternative: o.Alternative = "greater",
@@ -197,7 +200,7 @@ def topics(
     """
     output = Output(report, json, (name_p or p, name_q or q)).checked()
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
-    x = read_data(data, array, None, field)
+    x = read_data(data, array, None, field, header)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "alternative": alternative, "alpha": alpha}
     options |= {"kernel": chosen_kernel(kernel, x, models, counts), "operator": several(operator), "pairs": pairs}
     options |= {"calibration": calibration, "preset": preset, "seed": seed}

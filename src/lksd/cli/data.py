@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,64 +12,40 @@ import numpy as np
 
 from .. import _storage
 from .._documents import numbered
+from .tables import read_parquet, read_text, short
 
-KINDS = ".npy, .npz, .csv, .tsv, .parquet, .jsonl or .jsonl.gz"
-TABLES, DOCUMENTS = (".csv", ".tsv", ".parquet"), (".jsonl", ".jsonl.gz")
+KINDS = ".npy, .npz, .csv, .tsv, .parquet or .jsonl, where text may be compressed as .gz"
+TEXTS, DOCUMENTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz"), (".jsonl", ".jsonl.gz")
+TABLES = (*TEXTS, ".parquet")
 FIELDS = ("tokens", "words")  # of a JSON object that is a document
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """Numbers with the names of their columns, which the library takes as it takes a data frame."""
-
-    values: np.ndarray
-    names: tuple[str, ...]
-    header: bool = True  # whether the file has the names
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        return self.names if self.header else None
-
-    def to_numpy(self) -> np.ndarray:
-        return self.values
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape
-
-    def row(self, index: int, named: bool = True) -> dict[str, float]:
-        return dict(zip(self.names, self.values[index].tolist(), strict=True))
-
-
-def read_data(path: Path, array: str | None = None, columns: str | None = None, field: str | None = None) -> Any:
+def read_data(
+    path: Path, array: str | None = None, columns: str | None = None, field: str | None = None, header: bool | None = None
+) -> Any:
     """The observations in a file: an array, a sparse matrix, a ``Frame``, or a list of documents."""
     if not path.is_file():
-        raise ValueError(f"{path}: expected a file; there is none. Check the path.")
+        found = "a folder is there" if path.is_dir() else "there is none"
+        raise ValueError(f"{path}: expected a file; {found}. Check the path.")
     kind = path.suffix.lower() if path.suffix.lower() != ".gz" else "".join(path.suffixes[-2:]).lower()
     wanted = None if columns is None else [name.strip() for name in columns.split(",")]
     readers = {
         ".npy": lambda: read_npy(path),
         ".npz": lambda: read_npz(path, array),
-        ".csv": lambda: read_text(path, ",", wanted),
-        ".tsv": lambda: read_text(path, "\t", wanted),
+        **{kind: lambda: read_text(path, ",", wanted, header) for kind in (".csv", ".csv.gz")},
+        **{kind: lambda: read_text(path, "\t", wanted, header) for kind in (".tsv", ".tsv.gz")},
         ".parquet": lambda: read_parquet(path, wanted),
         ".jsonl": lambda: read_lines(path, field),
         ".jsonl.gz": lambda: read_lines(path, field),
     }
     if kind not in readers:
         raise ValueError(f"{path}: expected a file that ends in {KINDS}; got {kind or 'no ending'!r}. Convert it first.")
-    for option, value, kinds in (("--columns", columns, TABLES), ("--array", array, (".npz",)), ("--field", field, DOCUMENTS)):
+    given: list[tuple[str, Any, tuple[str, ...]]] = [("--columns", columns, TABLES), ("--array", array, (".npz",))]
+    given += [("--field", field, DOCUMENTS), ("--header" if header else "--no-header", header, TEXTS)]
+    for option, value, kinds in given:
         if value is not None and kind not in kinds:
             raise ValueError(f"{option}: expected with {', '.join(kinds)}; got {path.name}. Leave it out.")
     return readers[kind]()
-
-
-def positions(names: list[str], wanted: list[str] | None) -> list[int]:
-    """Where the wanted columns stand; all of them if none is named."""
-    for name in wanted or ():
-        if name not in names:
-            raise ValueError(f"--columns: expected names among {short(names)}; got {name!r}. Check the spelling.")
-    return list(range(len(names))) if wanted is None else [names.index(name) for name in wanted]
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -84,7 +58,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 def read_npz(path: Path, name: str | None) -> Any:
     arrays = read_arrays(path)
-    if {"indices", "indptr", "shape", "data", "format"} <= set(arrays):
+    if {"shape", "data", "format"} <= set(arrays):  # of any of SciPy's formats
         return read_sparse(path)
     if name is None and len(arrays) != 1:
         raise ValueError(f"{path}: expected --array with one of {', '.join(arrays)}; the file holds {len(arrays)} arrays.")
@@ -105,36 +79,12 @@ def read_sparse(path: Path) -> Any:
     from scipy import sparse
 
     try:
-        return sparse.load_npz(path)
-    except (ValueError, KeyError, IndexError) as error:
+        matrix = sparse.load_npz(path)
+        if hasattr(matrix, "check_format"):  # indices that point outside of the matrix would be followed there
+            matrix.check_format(full_check=True)
+        return matrix.tocsr()
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, NotImplementedError, OverflowError) as error:
         raise unreadable(path, "a SciPy sparse matrix", error) from error
-
-
-def read_text(path: Path, delimiter: str, wanted: list[str] | None) -> Frame:
-    """A table of numbers with or without a header."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file, delimiter=delimiter) if any(cell.strip() for cell in row)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise unreadable(path, "a table of numbers as UTF-8 text", error) from error
-    if not rows:
-        raise ValueError(f"{path}: expected a table of numbers; the file is empty. Check it.")
-    header = None if all(is_number(cell) for cell in rows[0]) else [cell.strip() for cell in rows.pop(0)]
-    width = len(header or rows[0])
-    names = header or [f"column {i}" for i in range(width)]
-    chosen = positions(names, wanted)
-    values = np.empty((len(rows), len(chosen)))
-    for i, row in enumerate(rows):
-        if len(row) != width:
-            raise ValueError(f"{path}: expected {width} cells in every row; row {i} has {len(row)}. Check its commas and quotes.")
-        for column, j in enumerate(chosen):
-            if not is_number(row[j]):
-                raise ValueError(
-                    f"{path}: expected numbers; got {short(row[j])} in row {i}, column {names[j]!r}. "
-                    "Remove missing values, or choose numeric columns with --columns."
-                )
-            values[i, column] = float(row[j])
-    return Frame(values, tuple(names[j] for j in chosen), header is not None)
 
 
 def is_number(cell: str) -> bool:
@@ -143,24 +93,6 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell
-
-
-def read_parquet(path: Path, wanted: list[str] | None) -> Frame:
-    try:
-        import polars
-    except ImportError as error:
-        raise ImportError("Parquet files need polars, which is not installed. Run: pip install 'lksd[parquet]'") from error
-    try:
-        table = polars.read_parquet(path)
-    except Exception as error:  # polars has no common class for damaged files
-        raise unreadable(path, "a Parquet table", error) from error
-    table = table[:, positions(table.columns, wanted)]
-    for name, kind in table.schema.items():
-        if not kind.is_numeric() and kind != polars.Boolean:
-            raise ValueError(f"{path}: expected numeric columns; {name!r} is {kind}. Choose others with --columns.")
-        if table[name].null_count():
-            raise ValueError(f"{path}: expected no missing values; column {name!r} has {table[name].null_count()}. Remove them.")
-    return Frame(table.to_numpy().astype(np.float64), tuple(table.columns))
 
 
 def read_lines(path: Path, field: str | None) -> list[list[int] | list[str]]:
@@ -208,11 +140,6 @@ def document(record: Any, field: str | None, where: str) -> list[Any]:
         if isinstance(entry, bool) or not isinstance(entry, str if words else int):
             raise ValueError(f"{where}: expected only {'words' if words else 'word ids'}; got {short(entry)} too. Mend the line.")
     return record
-
-
-def short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def unreadable(path: Path, wanted: str, error: Exception) -> ValueError:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._stop import stop_at_interrupts
 from .._text import visible
 
-DONE, INTERNAL, BAD_INPUT, STOPPED = 0, 1, 2, 130
-SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # and clear the progress line
+DONE, INTERNAL, BAD_INPUT = 0, 1, 2
 STACK = 256 * 2**20  # bytes; compilers recurse deeply, and a thread has less room than a program
 PACKAGE = Path(__file__).parents[1]
 LONGEST = 1_000  # characters of an error
@@ -23,18 +23,13 @@ LONGEST = 1_000  # characters of an error
 
 def run() -> None:
     """The program ``lksd``: Ctrl-C ends it at once, also in the middle of a compiled program, which cannot be interrupted."""
+    stop_at_interrupts()
     codes: list[int] = []
     threading.stack_size(STACK)
     work = threading.Thread(target=lambda: codes.append(main(sys.argv[1:])), daemon=True)
     work.start()
-    try:
-        while work.is_alive():
-            work.join(0.2)
-    except KeyboardInterrupt:
-        keeps = sys.argv[1:2] == ["reproduce"] or any(one.startswith("--checkpoint") for one in sys.argv)
-        left = "What is done is kept; the same command goes on from there." if keeps else "Nothing was written."
-        say(f"{SHOW_CURSOR if sys.stderr.isatty() else ''}Stopped. {left}")
-        os._exit(STOPPED)
+    while work.is_alive():
+        work.join(0.2)
     sys.exit(codes[0] if codes else INTERNAL)
 
 

@@ -40,7 +40,7 @@ def option(text: str, *names: str, panel: str | None = None) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=not names)
 
 
-Data = Annotated[Path, typer.Argument(help="The observations: .npy, .npz, .csv, .tsv, .parquet, .jsonl or .jsonl.gz.")]
+Data = Annotated[Path, typer.Argument(help="The observations: .npy, .npz, .parquet, or .csv, .tsv, .jsonl, also with .gz.")]
 Model = Annotated[str, option(f"A model as file.py:name, or scores saved as .npz. {CODE}")]
 Models = Annotated[
     list[str], typer.Argument(help=f"The models, each as file.py:name, or scores saved as .npz, or as for topics. {CODE}")
@@ -59,6 +59,14 @@ ImageShape = Annotated[str | None, option("Show observations as images in the re
 Array = Annotated[str | None, option("Which array of an .npz file.", panel="Data")]
 Columns = Annotated[str | None, option("Columns of a table to use, by name: a,b,c.", panel="Data")]
 Field = Annotated[str | None, option("Where a line of JSON is an object: the name of its list of words.", panel="Data")]
+Header = Annotated[
+    bool | None,
+    option(
+        "Whether the first line of a table has the columns' names; by default it has if it is words.",
+        "--header/--no-header",
+        panel="Data",
+    ),
+]
 Counts = Annotated[bool | None, option("An array holds word counts, or word ids.", "--counts/--no-counts", panel="Data")]
 DropEmpty = Annotated[
     bool, option("Leave out documents without words, or without any that the models know.", "--drop-empty", panel="Data")

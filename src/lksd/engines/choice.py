@@ -15,8 +15,8 @@ from .local import Local
 def opened(engine: Any) -> Iterator[Engine]:
     """The engine for the time of a call; what is started or connected here is closed after it.
 
-    None is this process, "dask" a worker for each of its processors, an address such as "tcp://host:8786" a cluster's scheduler; a
-    ``dask.distributed.Client`` and an engine are used as they are and stay open.
+    None is this process, "dask" a worker for each of its processors, an address such as "tcp://host:8786" or "tls://host:8786" a
+    cluster's scheduler; a ``dask.distributed.Client`` and an engine are used as they are and stay open.
     """
     if engine is None or isinstance(engine, Engine):
         yield engine or Local()
@@ -29,7 +29,7 @@ def opened(engine: Any) -> Iterator[Engine]:
     cluster = dask_engine()
     with ExitStack() as stack:
         if engine == "dask":
-            yield cluster.Dask(lambda: stack.enter_context(cluster.own_cluster()))
+            yield cluster.Dask(lambda: stack.enter_context(cluster.own_cluster()), own=True)
         else:
             client = stack.enter_context(cluster.connected(engine)) if named else cluster.check_client(engine)
             yield cluster.Dask(lambda: client)

@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +21,10 @@ from typing import Any
 
 import dask
 import jax
+import psutil
 from distributed import Client, KilledWorker, LocalCluster, rpc
 from distributed.comm.addressing import get_address_host_port
+from distributed.security import Security
 
 from .._cores import cores, keep_to
 from .._device import device_memory
@@ -30,23 +32,28 @@ from .._validation import LksdWarning
 from .base import Engine, EngineError
 from .local import in_order
 from .sending import dumps
+from .silence import Watched, count_threads
 
 ANSWER = 6  # seconds for a scheduler to answer
 START = 60  # seconds for workers on this machine to start
 AHEAD = 3  # items for each thread of the cluster that run, wait there, or are finished before they are asked for
 KEPT = 2  # setups that a worker keeps ready
+LOOPBACK = "127.0.0.1"  # whoever reaches a worker's port can run any code there, so nobody outside this machine may
 
 
 class Dask(Engine):
-    """The workers of a client's cluster; the client is made when it is first needed."""
+    """The workers of a client's cluster; the client is made when it is first needed.
 
-    def __init__(self, connect: Callable[[], Client]):
-        self._connect = connect
+    ``own`` says that the cluster was started here: nobody else adds workers to it.
+    """
+
+    def __init__(self, connect: Callable[[], Client], own: bool = False):
+        self._connect, self._own = connect, own
 
     @cached_property
     def client(self) -> Client:
         client = self._connect()
-        if not client.nthreads():
+        if not count_threads(client):
             address = address_of(client)
             warnings.warn(
                 f"engine: the cluster at {address} has no workers yet; the work waits for them.", LksdWarning, stacklevel=2
@@ -55,17 +62,20 @@ class Dask(Engine):
 
     @property
     def workers(self) -> int:
-        return max(sum(self.client.nthreads().values()), 1)
+        return max(count_threads(self.client), 1)
 
     @cached_property
     def backend(self) -> str:
         with explained(self.client):
-            return self.client.submit(jax.default_backend, pure=False).result()
+            return self._submitted(jax.default_backend).result()
 
     @cached_property
     def memory(self) -> int | None:
         with explained(self.client):
-            return self.client.submit(device_memory, pure=False).result()
+            return self._submitted(device_memory).result()
+
+    def _submitted(self, function: Callable, *arguments: Any) -> Watched:
+        return Watched(self.client, self.client.submit(function, *arguments, pure=False), self._own)
 
     def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
         client = self.client
@@ -75,7 +85,7 @@ class Dask(Engine):
             payload = client.submit(bytes, dumps((setup, shared, at_once)), pure=False)
 
         def submit(item):
-            return client.submit(run_item, versions(), payload, dumps(item), pure=False)
+            return self._submitted(run_item, versions(), payload, dumps(item))
 
         with explained(client):
             yield from in_order(submit, items, lambda: AHEAD * self.workers)
@@ -140,9 +150,20 @@ def connected(address: str) -> Iterator[Client]:
     try:
         get_address_host_port(address)
     except ValueError as error:
-        raise ValueError(f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). Mend it.") from error
+        raise ValueError(f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). Fix it.") from error
+    security = Security().get_connection_args("client")
+    if address.startswith("tls://") and security["ssl_context"] is None:
+        raise ValueError(
+            f"engine: expected certificates for {address!r}; Dask's configuration has none. Give a client, "
+            "Client(address, security=Security(...)), or set distributed.comm.tls in the configuration."
+        )
+    if security["require_encryption"] and not address.startswith("tls://"):
+        raise ValueError(
+            f"engine: expected an address that begins with tls://, since Dask's configuration demands it; got {address!r}. "
+            "Change one of them."
+        )
     with ThreadPoolExecutor(1) as thread:  # an event loop of its own, since a notebook has one that runs
-        kind = thread.submit(asyncio.run, kind_of(address)).result()
+        kind = thread.submit(asyncio.run, kind_of(address, security)).result()
     if kind != "Scheduler":
         said = "nothing answered" if kind is None else f"a {kind.lower()} answered"
         raise EngineError(f"engine: expected a Dask scheduler at {address!r}; {said}. Check the address, and that it runs.")
@@ -150,11 +171,11 @@ def connected(address: str) -> Iterator[Client]:
         yield client
 
 
-async def kind_of(address: str) -> str | None:
+async def kind_of(address: str, security: dict[str, Any]) -> str | None:
     """What Dask calls that which answers; None where nothing does, or something else listens there."""
 
     async def identity() -> str:
-        async with rpc(address) as server:
+        async with rpc(address, connection_args=security) as server:
             return (await server.identity())["type"]
 
     try:
@@ -181,7 +202,7 @@ def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
     """
     with (
         tempfile.TemporaryDirectory(prefix="lksd-") as folder,
-        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler,
+        LocalCluster(n_workers=0, host=LOOPBACK, dashboard_address=f"{LOOPBACK}:0") as scheduler,
         Client(scheduler, set_as_default=False) as client,
     ):
         allowed, log = cores(), Path(folder, "log")
@@ -195,19 +216,38 @@ def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
             yield client
         finally:
             keep_to(allowed)
-            for process in running:
-                process.terminate()
-            for process in running:
-                process.wait()
+            end(running)
 
 
 def start_worker(address: str, folder: Path, log: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
+    command += ["--host", LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0"]  # Dask serves its HTTP routes without a dashboard too
     command += ["--death-timeout", str(START), "--local-directory", str(folder)]
     with log.open("ab") as file:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env={"JAX_PLATFORMS": "cpu"} | os.environ
         )
+
+
+def end(running: list[subprocess.Popen]) -> None:
+    """Workers and what they have started; those that are frozen do not hear that they should end."""
+    every = [one for process in running for one in family(process.pid)]
+    for process in running:
+        process.terminate()
+    _, left = psutil.wait_procs(every, timeout=ANSWER)
+    for one in left:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    for process in running:
+        process.wait()
+
+
+def family(process: int) -> list[psutil.Process]:
+    try:
+        first = psutil.Process(process)
+        return [first, *first.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def wait_for(client: Client, running: list[subprocess.Popen], log: Path) -> None:

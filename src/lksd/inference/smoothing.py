@@ -12,10 +12,11 @@ import numpy as np
 from .._far import column_spreads
 from .._float64 import float64
 from .._keys import noise_keys
-from .._validation import check_reals, warn
+from .._validation import SEEDS, check_reals, warn
 from ..models.base import float64_leaves
 from ..models.smoothing import smoothed
 from ..scores import ScoreEstimate, is_discrete
+from ..scores.estimate import check_index
 
 # In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
 # degenerate statistic have tails that hide the other scales.
@@ -52,12 +53,12 @@ def rungs(x, models: dict[str, Any], holdout, smooth, seed: int, index) -> list[
             continue
         sigma = scale * deviations if isinstance(smooth, str) else np.asarray(scale)
         unit = " standard deviations" if isinstance(smooth, str) else ""
-        blurred = blur(data, sigma, seed, np.arange(len(data)) if index is None else index)
+        blurred = blur(data, sigma, seed, check_index(index, len(data)))
         found.append(
             Rung(
                 blurred,
                 [smoothed(model, sigma) for model in models.values()],
-                None if other is None else blur(other, sigma, seed + 1, np.arange(len(other))),
+                None if other is None else blur(other, sigma, (seed + 1) % SEEDS, np.arange(len(other))),
                 f", data and models blurred by {scale:g}{unit}",
             )
         )

@@ -306,9 +306,8 @@ def check_index(index, n: int) -> np.ndarray:
         return np.arange(n)
     ids = np.asarray(index)
     if ids.shape != (n,) or not np.issubdtype(ids.dtype, np.integer) or (ids < 0).any() or len(np.unique(ids)) < n:
-        raise ValueError(
-            f"index: expected {n} different integers of at least 0, one for each observation; got {index!r}. Number them."
-        )
+        wanted = f"index: expected {n} different integers from 0 to 2^64 - 1, one for each observation"
+        raise ValueError(f"{wanted}; got {np.array2string(ids, threshold=10)}. Number them.")
     return ids
 
 
