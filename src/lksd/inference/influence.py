@@ -16,6 +16,7 @@ from .._far import is_far
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS, check_reals
 from ..kernels import BagOfWords
+from ..scores.observed import row_digests
 from ..stein import DiscreteOperator
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
@@ -129,12 +130,7 @@ def copied_rows(x, hypothesis: Hypothesis) -> Bool[np.ndarray, " n"]:
 
 def equal_rows(x: np.ndarray) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
     """The group of equal rows that each row belongs to, and the sizes of the groups."""
-    bits = np.ascontiguousarray(x.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 the same as 0.0
-    mixed = np.zeros(len(x), dtype=np.uint64)
-    for column in bits.T:
-        mixed = (mixed ^ (column * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
-        mixed ^= mixed >> np.uint64(32)
-    _, group, sizes = np.unique(mixed, return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(row_digests(x), return_inverse=True, return_counts=True)
     return group, sizes
 
 
