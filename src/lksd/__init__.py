@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from . import adapters, graphs, kernels, models, samplers, stein
+from ._compile import clear_caches
 from ._validation import LksdWarning
 from .inference import (
     ComparisonResult,
@@ -34,6 +35,7 @@ __all__ = [
     "ScoreEstimate",
     "Words",
     "adapters",
+    "clear_caches",
     "compare",
     "compare_scores",
     "discrete_operators",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import check_choice
 from ..engines import opened
@@ -37,6 +38,7 @@ from .smoothing import rungs, warn_of_isolation
 from .unconverged import Made, doubts
 
 
+@one_call
 def compare(
     x,
     p,
@@ -192,6 +194,7 @@ def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
     return result.favours, result.disputed
 
 
+@one_call
 def goodness_of_fit(
     x,
     model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from ..engines import opened
 from ..scores import ScoreEstimate
@@ -20,6 +21,7 @@ from .settings import as_settings
 from .unconverged import Made, doubts
 
 
+@one_call
 def rank(
     x,
     models,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._compile import program
 from .._float64 import float64
 from .._keys import noise_keys
 from .._validation import check_reals, warn
@@ -105,6 +105,6 @@ def is_isolated(x, model) -> bool:
     return bool(used.sum() > 1 and np.min(shared[used] / own[used]) < ISOLATED)
 
 
-@eqx.filter_jit
+@program
 def _responsibilities(model, x):
     return jax.vmap(model.responsibilities)(x)

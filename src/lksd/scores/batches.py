@@ -16,8 +16,10 @@ from jaxtyping import Bool, Float, Int
 from .._compile import Program, compiled
 from .._device import on_device
 from .._float64 import float64
+from .._keys import IMPLEMENTATION
 from .._progress import track
 from ..engines import Engine
+from ..models.behaviour import seen
 from .chains import Plan, run_batch
 from .checkpoint import Checkpoint, identity
 from .conditional import Point
@@ -144,15 +146,19 @@ def chosen(observations: Any, rows: np.ndarray) -> Any:
 def ready(work: Work) -> Callable:
     """The function of one part; its program is compiled for batches of one size by the first part that needs it."""
     fixed = on_device(work.fixed)
-    locks: dict[Any, threading.Lock] = {}
+    lock, programs = threading.Lock(), {}  # type: ignore[var-annotated]
 
     def arguments(points: Point, key_data: np.ndarray):
-        return (*fixed, on_device(points), jax.random.wrap_key_data(jnp.asarray(key_data)), work.plan)
+        return (*fixed, on_device(points), jax.random.wrap_key_data(jnp.asarray(key_data), impl=IMPLEMENTATION), work.plan)
 
     def program_for(observations, size: int) -> Program:
         first = chosen(observations, np.zeros(size, int))
-        with locks.setdefault((size, first[0].x.shape), threading.Lock()):  # by one thread, while the others wait
-            return compiled(work.function, *arguments(*first))
+        shape = (size, *(leaf.shape for leaf in jax.tree.leaves(first)))
+        with lock:  # by one thread, while the others wait
+            if shape not in programs:
+                look = seen(fixed[0], first[0].x.shape[1], fixed[1:])
+                programs[shape] = compiled(work.function, *arguments(*first), seen=look)
+            return programs[shape]
 
     @float64
     def part(item) -> list[np.ndarray]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import remembered
+from .._compile import program, remembered
+from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .checks import shape_of
 from .control import average
@@ -30,7 +31,7 @@ def exact_score(model: Any) -> Callable | None:
     return None
 
 
-@eqx.filter_jit
+@program
 def _scores(model, points):
     function: Any = exact_score(model)
     return jax.lax.map(function, points, batch_size=BATCH)
@@ -41,11 +42,15 @@ def score_shape(model: Any, points) -> tuple[int, ...]:
     return shape_of(f"the exact score of {model}", function, points[0])
 
 
+def ratio_shape(model: Any, points, values) -> tuple[int, ...]:
+    return shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+
+
 def check_exact(model: Any, points, values=None) -> None:
     """The exact score, or the ratios at ``values``, can be computed at the observations and has their shape."""
     if values is not None:
-        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
-    elif (shape := remembered(score_shape, model, points)) != points.shape[1:]:
+        remembered(ratio_shape, model, points, jnp.asarray(values), seen=partial(behaviour, model, points.shape[1]))
+    elif (shape := remembered(score_shape, model, points[:1], seen=partial(behaviour, model, points.shape[1]))) != points.shape[1:]:
         raise ValueError(f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}.")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._compile import program
 from ..stein import Barker
 from .conditional import Point, density_ratios
 from .control import Averages, average
@@ -156,7 +156,7 @@ def has_exact_ratios(model: Any, length: int, wanted: bool | None) -> bool:
     return getattr(model, "log_marginal", None) is not None
 
 
-@eqx.filter_jit
+@program
 def exact_ratios(model: Any, x: Int[jax.Array, "n D"], values: Int[jax.Array, "n D M"]) -> Float[jax.Array, "n D M"]:
     def one(pair):
         point, replacements = pair

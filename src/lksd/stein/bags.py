@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
+from .._compile import program
 from .._float64 import float64
 from ..kernels import BagOfWords, Kernel
 from .base import SteinOperator
@@ -125,7 +125,7 @@ def moves_of(operator: DiscreteOperator, x: np.ndarray, scores: np.ndarray) -> A
     return jax.tree.map(np.asarray, _moves(operator, jnp.asarray(x), jnp.asarray(scores)))
 
 
-@eqx.filter_jit
+@program
 def _moves(operator, x, scores):
     return operator.existing(x, scores)
 
@@ -194,7 +194,7 @@ def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     return np.asarray(_profile(kernel, jnp.arange(1 << longest.bit_length())))
 
 
-@eqx.filter_jit
+@program
 def _profile(kernel, distances):
     return kernel.of_distance(distances, 0)
 
@@ -290,7 +290,7 @@ def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensiti
     return Sensitivity(np.asarray(slopes), stay * at_stay + np.sum(weights * at_moves, -1))
 
 
-@eqx.filter_jit
+@program
 def _chained(operator, x, scores, at_stay, at_moves):
     def weights(scores):
         moves = operator.existing(x, scores)

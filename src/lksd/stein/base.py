@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._documents import is_ragged, pad_scores
+from .._compile import program
 from .._float64 import float64
 from .._validation import check_finite, to_numpy
 from ..kernels import Kernel, as_kernel
@@ -81,6 +82,6 @@ def stein_kernel(operator: SteinOperator, kernel, x, score_x, y=None, score_y=No
     return np.asarray(_block(operator, kernel, *arrays)[0])
 
 
-@eqx.filter_jit
+@program
 def _block(operator: SteinOperator, kernel: Kernel, x, scores_x, y, scores_y):
     return operator.block(kernel, x, scores_x, y, scores_y)

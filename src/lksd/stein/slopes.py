@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._compile import program
 from .._float64 import float64
 from ..kernels import Kernel
 from . import bags
@@ -21,7 +21,7 @@ def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int)
     return np.asarray(_slopes(operator, kernel, jnp.asarray(x), jnp.asarray(scores), min(count, len(x))))
 
 
-@eqx.filter_jit
+@program
 def _slopes(operator, kernel, x, scores, count):
     def row(arguments):
         point, own, index = arguments
@@ -43,7 +43,7 @@ def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensit
     return bags.chained(operator, x, scores, found[..., 0], found[..., 1:])
 
 
-@eqx.filter_jit
+@program
 def _move_slopes(operator, kernel, x, scores):
     def row(arguments):
         point, own, index = arguments
