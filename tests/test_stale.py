@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compilations import compilations
 
 import lksd
-from tests.compilations import compilations
 
 SPREAD = 1.0
 TABLE = np.ones(3)

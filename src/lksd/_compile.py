@@ -27,7 +27,9 @@ class Kept:
 
     def __init__(self, size: int):
         self.size, self.found, self.lock = size, OrderedDict(), threading.Lock()  # type: ignore[var-annotated]
-        self.built = 0
+
+    def __len__(self) -> int:
+        return len(self.found)
 
     def get(self, key: Hashable, build: Callable[[], Any]) -> Any:
         """What is known under the key, else ``build()``."""
@@ -37,7 +39,6 @@ class Kept:
                 return self.found[key]
         made = build()
         with self.lock:
-            self.built += 1
             self.found[key] = made
             while len(self.found) > self.size:
                 self.found.popitem(last=False)

@@ -1,35 +1,56 @@
-"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order or device."""
+"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order, device or settings of JAX."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import UInt32
+
+from ._compile import program
+from ._padding import in_parts
 
 IMPLEMENTATION = "threefry2x32"  # whatever the user has chosen for other keys
+LEAST, MOST = 64, 2**16  # ids for which keys are made at a time
+
+
+def key_of(seed: int, stream: int):
+    return jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), stream)
 
 
 def tuning_key(seed: int):
-    return jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), 1)
+    return key_of(seed, 1)
 
 
-def noise_keys(seed: int, index):
+def noise_keys(seed: int, index) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id, for noise that is added to the data."""
-    base = jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), 2)
-    return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
+    return keys_for(key_of(seed, 2), index)
 
 
 def simulation_key(seed: int):
     """The key of observations that are simulated to check a model."""
-    return jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), 3)
+    return key_of(seed, 3)
 
 
-def rerun_keys(seed: int, index, attempt: int):
+def rerun_keys(seed: int, index, attempt: int) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id, for the chains of an observation that are run again."""
-    base = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), 4), attempt)
-    return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
+    return keys_for(jax.random.fold_in(key_of(seed, 4), attempt), index)
 
 
-def observation_keys(seed: int, index):
+def observation_keys(seed: int, index) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id."""
-    base = jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), 0)
-    return jax.vmap(lambda identifier: jax.random.fold_in(base, identifier))(jnp.asarray(index, jnp.uint32))
+    return keys_for(key_of(seed, 0), index)
+
+
+def as_keys(data):
+    """Keys from the numbers that they are made of, in which they are kept and sent."""
+    return jax.random.wrap_key_data(jnp.asarray(data), impl=IMPLEMENTATION)
+
+
+def keys_for(base, index) -> UInt32[np.ndarray, "n 2"]:
+    return in_parts(lambda ids: _folded(base, ids), (np.asarray(index).astype(np.uint32),), LEAST, MOST)
+
+
+@program
+def _folded(base, index):
+    return jax.vmap(lambda identifier: jax.random.key_data(jax.random.fold_in(base, identifier)))(index)

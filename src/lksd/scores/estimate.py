@@ -175,8 +175,8 @@ def estimate_scores(
         if exact:
             ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
             raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")
-        points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
-        z = remembered(checked_latent, model, points.x, seen=partial(behaviour, model, data.shape[1]))
+        points = Point(data, None if wanted is None else wanted.values)  # type: ignore[arg-type]
+        z = remembered(checked_latent, model, jnp.asarray(data[:1]), seen=partial(behaviour, model, data.shape[1]))
         check_start(initial, z, model)
         with track("tuning", 1):
             sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from .._compile import compiled, fixed, once, program
 from .._device import on_device, on_processor
 from .._float64 import float64
+from .._padding import room
 from .._steps import steps
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
@@ -49,6 +50,7 @@ class Problem(NamedTuple):
 def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     """The function that adds up some tiles, once everything they share is on the device."""
     n, rows, blocks = problem.tiling.n, problem.tiling.rows, problem.tiling.blocks
+    blocks = room(blocks)  # of which the last may be empty
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
     data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
