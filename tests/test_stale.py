@@ -78,7 +78,7 @@ class Marginal(lksd.models.LatentVariableModel):
 
 
 class Latent(lksd.models.LatentVariableModel):
-    """z ~ N(0, I), x | z ~ N(z, read()^2 I): the score is -x / (1 + read()^2), to which control variates take the chains exactly."""
+    """z ~ N(0, I), x | z ~ N(z, read()^2 I): the score is -x / (1 + read()^2), exact with control variates."""
 
     read: str
 
@@ -199,5 +199,6 @@ def test_where_nothing_changed_nothing_is_compiled():
 
     first = test()
     before = compilations()
-    assert before and test().pvalue == first.pvalue
+    assert before
+    assert test().pvalue == first.pvalue
     assert compilations() == before

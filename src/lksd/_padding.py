@@ -28,5 +28,5 @@ def in_parts(function: Any, arrays: tuple[np.ndarray, ...], least: int, most: in
         given = [array[start : start + most] for array in arrays]
         length = min(room(len(given[0]), least), most)
         made = function(*(longer(array, length) for array in given))
-        found.append(jax.tree.map(lambda leaf, size=len(given[0]): np.asarray(leaf)[:size], made))
-    return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
+        found.append(jax.tree.map(np.asarray, made))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n], *found)  # the last part alone is padded

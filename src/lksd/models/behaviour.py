@@ -38,7 +38,7 @@ def looked_at(model: Any, length: int) -> Hashable:
         try:
             return steps(function, model, *arguments)
         except Exception as error:  # of any kind: it is the user's code, and is told where it is used
-            return type(error)
+            return type(error).__name__
 
     def first(one, key, x):
         return one.initial(key, x) if hasattr(one, "initial") else of_length(one, length).sample(key)[0]

@@ -145,7 +145,8 @@ def chosen(observations: Any, rows: np.ndarray) -> Any:
 def ready(work: Work) -> Callable:
     """The function of one part; its program is compiled for batches of one size by the first part that needs it."""
     fixed = on_device(work.fixed)
-    lock, programs = threading.Lock(), {}  # type: ignore[var-annotated]
+    lock = threading.Lock()
+    programs: dict[Any, Program] = {}
 
     def arguments(points: Point, key_data: np.ndarray):
         return (*fixed, on_device(points), as_keys(key_data), work.plan)

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from .._compile import compiled, remembered
+from .._errors import reason_of
 from .._float64 import float64
 from .._keys import simulation_key
 from .._validation import check_seed, warn
@@ -143,7 +144,7 @@ def program(*arguments):
         return compiled(joint_draws, *arguments, seen=partial(behaviour, arguments[0], arguments[-1].length))
     except Exception as error:
         raise ValueError(
-            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails ({str(error).splitlines()[0]}). "
+            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails ({reason_of(error)}). "
             "Write it in jax.numpy and jax.random; check=False leaves this test of the model out."
         ) from error
 

@@ -139,7 +139,9 @@ def neighbours(points: Point, keys, columns: list[int]) -> tuple[Point, Any]:
     count = dim * len(columns)
     sites = np.stack(np.meshgrid(np.arange(dim), columns, indexing="ij"), -1).reshape(count, 2)
     every = Point(jnp.repeat(points.x, count, 0), jnp.repeat(values, count, 0), jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1)))
-    own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(as_keys(keys)).reshape(-1)
+    own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(as_keys(keys)).reshape(
+        -1
+    )
     return every, np.asarray(jax.random.key_data(own))
 
 
