@@ -1,9 +1,10 @@
-"""Double precision without touching the process's JAX configuration."""
+"""Double precision, and the rest of JAX's settings on which results rest, without touching the process's configuration."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import ParamSpec, TypeVar
 
 import jax
@@ -13,8 +14,26 @@ Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
+def settings() -> ExitStack:
+    """JAX as this library is tested with, in the calling thread: whatever the user's settings are, the results are the same."""
+    stack = ExitStack()
+    for one in (
+        jax.enable_x64(True),
+        jax.default_prng_impl("threefry2x32"),
+        jax.threefry_partitionable(True),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        jax.default_matmul_precision(None),
+        jax.debug_nans(False),  # a search for a step size may leave the finite numbers, and is told so
+        jax.debug_infs(False),
+        jax.disable_jit(False),
+    ):
+        stack.enter_context(one)
+    return stack
+
+
 def float64(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Run ``function`` with 64-bit JAX types in the calling thread, and restore the setting after.
+    """Run ``function`` with 64-bit JAX types and the other ``settings`` in the calling thread, and restore them after.
 
     Differences of discrepancies cancel heavily, so everything from the scores to the decision is
     computed in double precision whatever the user's JAX flags are.
@@ -22,7 +41,7 @@ def float64(function: Callable[Params, Result]) -> Callable[Params, Result]:
 
     @functools.wraps(function)
     def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
-        with jax.enable_x64(True):
+        with settings():
             return function(*args, **kwargs)
 
     return wrapper

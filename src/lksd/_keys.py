@@ -1,44 +1,64 @@
-"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order or device."""
+"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order, device or settings of JAX."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import UInt32
 
-HALF = 2**32 - 1
+from ._compile import program
+from ._padding import in_parts
+
+IMPLEMENTATION = "threefry2x32"  # whatever the user has chosen for other keys
+HALF = np.uint64(2**32 - 1)
+LEAST, MOST = 64, 2**16  # ids for which keys are made at a time
 
 
-def keys_of(base, index):
-    """One key for each id; those of 2^32 and more have a second half, which is folded in too."""
-    ids = np.asarray(index).astype(np.uint64)
-    low, high = (jnp.asarray(half, jnp.uint32) for half in (ids & np.uint64(HALF), ids >> np.uint64(32)))
-    keys = jax.vmap(lambda half: jax.random.fold_in(base, half))(low)
-    return keys if not (ids > HALF).any() else jnp.where(high > 0, jax.vmap(jax.random.fold_in)(keys, high), keys)
+def key_of(seed: int, stream: int):
+    return jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), stream)
 
 
 def tuning_key(seed: int):
-    return jax.random.fold_in(jax.random.key(seed), 1)
+    return key_of(seed, 1)
 
 
-def noise_keys(seed: int, index):
+def noise_keys(seed: int, index) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id, for noise that is added to the data."""
-    base = jax.random.fold_in(jax.random.key(seed), 2)
-    return keys_of(base, index)
+    return keys_for(key_of(seed, 2), index)
 
 
 def simulation_key(seed: int):
     """The key of observations that are simulated to check a model."""
-    return jax.random.fold_in(jax.random.key(seed), 3)
+    return key_of(seed, 3)
 
 
-def rerun_keys(seed: int, index, attempt: int):
+def rerun_keys(seed: int, index, attempt: int) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id, for the chains of an observation that are run again."""
-    base = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 4), attempt)
-    return keys_of(base, index)
+    return keys_for(jax.random.fold_in(key_of(seed, 4), attempt), index)
 
 
-def observation_keys(seed: int, index):
+def observation_keys(seed: int, index) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id."""
-    base = jax.random.fold_in(jax.random.key(seed), 0)
-    return keys_of(base, index)
+    return keys_for(key_of(seed, 0), index)
+
+
+def as_keys(data):
+    """Keys from the numbers that they are made of, in which they are kept and sent."""
+    return jax.random.wrap_key_data(jnp.asarray(data), impl=IMPLEMENTATION)
+
+
+def keys_for(base, index) -> UInt32[np.ndarray, "n 2"]:
+    """One key for each id; those of 2^32 and more have a second half, which is folded in too."""
+    ids = np.asarray(index).astype(np.uint64)
+    halves = (ids & HALF).astype(np.uint32), (ids >> np.uint64(32)).astype(np.uint32)
+    return in_parts(lambda low, high: _folded(base, low, high), halves, LEAST, MOST)
+
+
+@program
+def _folded(base, low, high):
+    def fold(low, high):
+        key = jax.random.fold_in(base, low)
+        return jax.random.key_data(jnp.where(high > 0, jax.random.fold_in(key, high), key))
+
+    return jax.vmap(fold)(low, high)

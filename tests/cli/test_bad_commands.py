@@ -14,6 +14,18 @@ from lksd.cli import main
 P, Q = ("--p", "models.py:p"), ("--q", "models.py:q")
 PAIR, TOPICS = (*P, *Q), ("--p", "a.npz", "--q", "b.npz")
 X = ("compare", "x.npy", *PAIR)
+FAILING = """import lksd
+class M(lksd.models.LatentVariableModel):
+    def log_prior(self, z):
+        return -z @ z / 2
+
+    def log_likelihood(self, x, z):
+        {}
+        return -x @ x / 2
+
+    def initial(self, key, x):
+        return x
+m = M()"""
 ROWS = "1,2,3\n4,5,6\n7,8,9\n1,3,2\n"
 
 
@@ -171,6 +183,12 @@ FILES = {
     "code that leaves": (model("import sys; sys.exit(0)"), "SystemExit"),
     "an empty file": (model(""), "Its models: none at all"),
     "a model that is built wrongly": (model("import lksd\nm = lksd.models.PPCA([[1.0]], -1.0)"), "noise_scale"),
+    "an assertion in a model": (model(FAILING.format("assert x.shape == (7,)")), "AssertionError at bad.py:7"),
+    "an error in a model": (model(FAILING.format("{}['no key']")), "KeyError at bad.py:7"),
+    "an error in sample": (
+        model(FAILING.format("pass").replace("return x\n", "assert False, 'mine'\n")),
+        "mine; AssertionError at bad.py:11",
+    ),
     "a model of other columns": (model("import lksd\nm = lksd.models.PPCA([[1.0], [2.0]], 1.0)"), "3"),
     "topics that are no probabilities": (topics(topics=np.ones((2, 12))), "topics"),
     "topics with negative entries": (topics(topics=-np.ones((2, 12))), "topics"),

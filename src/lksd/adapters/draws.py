@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._errors import reason_of
 from .._float64 import float64
 from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
 from ..scores.checks import check_support
@@ -186,7 +187,7 @@ def conditional_scores(log_likelihood: Callable, x: np.ndarray, latents) -> tupl
         shapes = jax.tree.map(np.shape, first)
         raise ValueError(
             f"log_likelihood: it fails at an observation of shape {x.shape[1:]} and a latent of shape {shapes} "
-            f"({str(error).splitlines()[0]}). Check it against the draws."
+            f"({reason_of(error)}). Check it against the draws."
         ) from error
     if shape != ():
         raise ValueError(f"log_likelihood: expected one number; got shape {shape}. Sum over its terms.")

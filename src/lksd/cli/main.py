@@ -5,19 +5,18 @@ from __future__ import annotations
 import dis
 import os
 import sys
-import sysconfig
 import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._errors import PACKAGE, line_of, reason_of
 from .._stop import stop_at_interrupts
 from .._text import visible
 
 DONE, INTERNAL, BAD_INPUT = 0, 1, 2
 STACK = 256 * 2**20  # bytes; compilers recurse deeply, and a thread has less room than a program
-PACKAGE = Path(__file__).parents[1]
 LONGEST = 1_000  # characters of an error
 
 
@@ -50,6 +49,9 @@ def main(arguments: Sequence[str]) -> int:
                 return DONE
             say(f"Error: {sentence(error.format_message())} See lksd --help.")
             return BAD_INPUT
+        if line_of(error) is not None:  # raised in the code of a model or kernel
+            say(f"Error: {sentence(f'your code fails: {reason_of(error)}')} Set LKSD_DEBUG=1 for the traceback.")
+            return BAD_INPUT
         if concerns_input(error):
             say(f"Error: {sentence(str(error))}")
             return BAD_INPUT
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def concerns_input(error: Exception) -> bool:
-    """Whether it is about what the user gave: refused by a ``raise`` of this package, a file, or raised in the user's code."""
+    """Whether it is about what the user gave: refused by a ``raise`` of this package, or a file."""
     if isinstance(error, OSError) or not isinstance(error, (ValueError, TypeError, ImportError)):
         return isinstance(error, OSError)
     last: Any = error.__traceback__
@@ -67,7 +69,7 @@ def concerns_input(error: Exception) -> bool:
     code = last.tb_frame.f_code
     if Path(code.co_filename).is_relative_to(PACKAGE):
         return code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return not any(Path(code.co_filename).is_relative_to(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
+    return False
 
 
 def application(arguments: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
@@ -51,7 +52,7 @@ class Local(Engine):
                 free.put(place)
 
         with ThreadPoolExecutor(threads) as pool:
-            yield from in_order(lambda item: pool.submit(run, item), items, lambda: AHEAD * threads)
+            yield from in_order(lambda item: pool.submit(copy_context().run, run, item), items, lambda: AHEAD * threads)
 
 
 class Place:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import check_choice, noted
 from ..engines import opened
@@ -41,6 +42,7 @@ from .unconverged import Made, chain_doubts
 
 
 @noted
+@one_call
 def compare(
     x,
     p,
@@ -196,6 +198,7 @@ def compare(
 
 
 @noted
+@one_call
 def goodness_of_fit(
     x,
     model,

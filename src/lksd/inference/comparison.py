@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from ..engines import opened
 from . import ustatistic
@@ -36,6 +37,7 @@ STEADIED = (
 )
 
 
+@one_call
 def compare_scores(
     x,
     score_p,

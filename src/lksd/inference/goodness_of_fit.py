@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import check_probability, check_seed
 from ..engines import Engine, opened
@@ -21,6 +22,7 @@ from .settings import as_settings
 from .ustatistic import u_statistic
 
 
+@one_call
 def goodness_of_fit_scores(
     x,
     scores,

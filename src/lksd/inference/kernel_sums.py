@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._compile import program
 from .._documents import word_counts
 from .._float64 import float64
 from ..kernels import IMQ, BagOfWords, Gaussian, Kernel, Radial, kernel_block, named_errors
@@ -211,11 +212,11 @@ def edge(array: np.ndarray, size: int) -> np.ndarray:
     return np.pad(array, ((0, size - len(array)), (0, 0)), mode="edge")
 
 
-@eqx.filter_jit
+@program
 def _block(kernel: Kernel, x, y):
     return kernel_block(kernel, jnp.asarray(x), jnp.asarray(y))
 
 
-@eqx.filter_jit
+@program
 def _of_distances(kernel: BagOfWords, rho):
     return kernel.of_distance(jnp.asarray(rho), 0)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._compile import one_call
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._validation import check_count, check_probability, check_range, check_reals, in_columns_of
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
@@ -16,6 +17,7 @@ from .results import MMDResult
 from .settings import as_settings
 
 
+@one_call
 def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     """Test H0: MMD(P, data) <= MMD(Q, data), from samples of both models.
 

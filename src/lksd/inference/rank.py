@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
@@ -27,6 +28,7 @@ from .unconverged import Made, chain_doubts
 
 
 @noted
+@one_call
 def rank(
     x,
     models,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from .._compile import one_call
 from .._progress import progress_wanted
 from ..engines import opened
 from . import ustatistic
@@ -24,6 +25,7 @@ from .selection import selective_pvalues
 from .settings import as_settings
 
 
+@one_call
 def rank_scores(
     x,
     scores,

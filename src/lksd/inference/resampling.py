@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._compile import program
 from .._float64 import float64
+from .._padding import room
 from ..stein import GramSums
 
 CELLS = 2**24  # numbers of the resamples that are held at once
@@ -98,9 +99,10 @@ def second_moments(spread: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n
 
 @float64
 def _second_moments(spread, w):
-    return _einsum(jnp.asarray(spread), jnp.asarray(w))
+    more = room(w.shape[1], 64) - w.shape[1]  # observations that are never drawn
+    return _einsum(*(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]) for array in (spread, w)))
 
 
-@jax.jit
+@program
 def _einsum(spread, w):
     return jnp.einsum("bcn,bn,bdn->bcd", spread, w, spread)

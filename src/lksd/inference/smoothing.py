@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._compile import program
 from .._far import column_spreads
 from .._float64 import float64
-from .._keys import noise_keys
+from .._keys import as_keys, noise_keys
+from .._padding import in_parts
 from .._validation import SEEDS, check_reals, warn
 from ..models.base import float64_leaves
 from ..models.smoothing import smoothed
@@ -21,6 +22,7 @@ from ..scores.estimate import check_index
 # In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
 # degenerate statistic have tails that hide the other scales.
 AUTO = (0.25, 0.5, 1.0)
+ROWS = 1_024  # of a program
 ISOLATED = 1e-3  # of a component's observations, the share that is shared with others
 
 
@@ -80,8 +82,12 @@ def scales(smooth) -> tuple[float, ...]:
 @float64
 def blur(x: np.ndarray, sigma: np.ndarray, seed: int, index) -> np.ndarray:
     """x + sigma * noise; an observation's noise depends on the seed and its id, and is the same at every scale."""
-    noise = jax.vmap(lambda key: jax.random.normal(key, x.shape[1:], jnp.float64))(noise_keys(seed, index))
-    return x + sigma * np.asarray(noise)
+    return x + sigma * in_parts(lambda keys: _noise(keys, x.shape[1:]), (noise_keys(seed, index),), ROWS, ROWS)
+
+
+@program
+def _noise(key_data, shape: tuple[int, ...]):
+    return jax.vmap(lambda key: jax.random.normal(key, shape, jnp.float64))(as_keys(key_data))
 
 
 @float64
@@ -98,12 +104,13 @@ def is_isolated(x, model) -> bool:
     data = check_reals("x", x)
     if data.shape[1] != model.means.shape[1]:
         return False  # which is said elsewhere
-    shares = np.asarray(_responsibilities(float64_leaves(model), jnp.asarray(data)))
+    model = float64_leaves(model)
+    shares = in_parts(lambda rows: _responsibilities(model, rows), (data,), ROWS, ROWS)
     own, shared = shares.sum(0), (shares * (1 - shares)).sum(0)
     used = own >= 1
     return bool(used.sum() > 1 and np.min(shared[used] / own[used]) < ISOLATED)
 
 
-@eqx.filter_jit
+@program
 def _responsibilities(model, x):
     return jax.vmap(model.responsibilities)(x)

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._errors import reason_of
 from .._float64 import float64
 
 Domain = Literal["real", "discrete", "any"]
@@ -85,9 +86,8 @@ def named_errors(kernel: Kernel, dim: int) -> Iterator[None]:
     """What goes wrong while a kernel is traced, as one sentence about the kernel."""
     try:
         yield
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except Exception as error:
         raise ValueError(
-            f"kernel: expected one for observations of {dim} columns; {kernel} fails on them ({reason}). "
+            f"kernel: expected one for observations of {dim} columns; {kernel} fails on them ({reason_of(error)}). "
             "Check its parameters against the data, and write it with jax.numpy, without if on values."
         ) from error

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._errors import reason_of
 from .._float64 import as_float64
 from .base import LatentVariableModel, simulation
 
@@ -56,7 +57,7 @@ class Decoder(LatentVariableModel):
             shape = jax.eval_shape(self.network, jax.ShapeDtypeStruct((self.latent_dim,), jnp.float32)).shape
         except Exception as error:
             raise ValueError(
-                f"network: it fails at z of shape ({self.latent_dim},) ({str(error).splitlines()[0]}). "
+                f"network: it fails at z of shape ({self.latent_dim},) ({reason_of(error)}). "
                 "Give a network that takes one z without a batch axis, and its latent_dim."
             ) from error
         dim = int(np.prod(shape))

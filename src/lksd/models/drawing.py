@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._compile import compiled
 from .._float64 import float64
-from .._keys import observation_keys
+from .._keys import as_keys, observation_keys
+from .._padding import in_parts
 from .base import float64_leaves, of_length
+
+LEAST, MOST = 64, 2**16  # observations of a program
 
 
 @float64
@@ -19,11 +23,18 @@ def draw(model: Any, count: int, seed: int, length: int = 0, one_by_one: bool = 
 
     ``one_by_one`` is for rejection samplers, which side by side would all wait for the slowest.
     """
-    given = (float64_leaves(of_length(model, length)), observation_keys(seed, np.arange(count)), one_by_one)
-    return np.asarray(compiled(_draw, *given)(*given))
+    model = float64_leaves(of_length(model, length))
+
+    def some(keys):
+        given = (model, jnp.asarray(keys), one_by_one)
+        return compiled(_draw, *given)(*given)
+
+    return in_parts(some, (observation_keys(seed, np.arange(count)),), LEAST, MOST)
 
 
-def _draw(model, keys, one_by_one: bool):
+def _draw(model, key_data, one_by_one: bool):
+    keys = as_keys(key_data)
+
     def one(key):
         return model.sample(key)[1]
 

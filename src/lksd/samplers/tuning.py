@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 from .._compile import compiled
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves, of_length
+from ..models.behaviour import seen
 from .base import Sampler, given_integers, log_posterior, root
 
 PAIRS = 400
@@ -38,7 +39,7 @@ def tune(sampler, model: LatentVariableModel, key, length: int, target: float, l
             "Add it, or give step_size and inverse_mass_matrix."
         )
     arguments = (float64_leaves(sampler), of_length(model, length), key, target, largest)
-    return compiled(fill, *arguments)(*arguments)
+    return compiled(fill, *arguments, seen=seen(model, length, sampler))(*arguments)
 
 
 def fill(sampler, model, key, target, largest):

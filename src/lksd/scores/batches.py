@@ -9,15 +9,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._compile import Program, compiled
 from .._device import on_device
 from .._float64 import float64
+from .._keys import as_keys
 from .._progress import track
 from ..engines import Engine
+from ..models.behaviour import seen
 from .chains import Plan, run_batch
 from .checkpoint import Checkpoint, identity
 from .conditional import Point
@@ -32,7 +33,7 @@ LARGEST_BATCH, ROOM = 4_096, 2**21  # on accelerators, whose memory must hold so
 LARGEST_PART = 256  # observations of several small batches that are sent, and kept in a checkpoint, together
 PARTS = 16  # for each worker at least, so that all end at about the same time
 
-Groups = list[tuple[Point, Any]]  # observations of one shape, with their keys
+Groups = list[tuple[Point, Any]]  # observations of one shape, with the numbers of their keys
 
 alone = threading.Lock()  # for programs that must not run at the same time
 
@@ -84,14 +85,14 @@ def kept(plan: Plan) -> Run:
 def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
     """The work on all observations of every group; those that the checkpoint has are not run again."""
     engine, total = setup.engine, sum(len(points.x) for points, _ in groups)
-    given = [(to_numpy(points), np.asarray(jax.random.key_data(keys))) for points, keys in groups]
+    given = [(to_numpy(points), keys) for points, keys in groups]
     results = [Results(len(points.x)) for points, _ in groups]
     left, stages = [np.arange(len(points.x)) for points, _ in groups], {}
     with track("chains", total) as advance:
         for number, (points, keys) in enumerate(groups):
             if setup.checkpoint is None:
                 break
-            stage = setup.checkpoint.stage(identity(work.function, work.fixed, points, keys, work.plan, engine.backend))
+            stage = setup.checkpoint.stage(identity(work.function, work.fixed, points, as_keys(keys), work.plan, engine.backend))
             with closing(stage.finished()) as done_before:
                 for rows, found in done_before:
                     results[number].put(rows, found)
@@ -145,15 +146,20 @@ def chosen(observations: Any, rows: np.ndarray) -> Any:
 def ready(work: Work) -> Callable:
     """The function of one part; its program is compiled for batches of one size by the first part that needs it."""
     fixed = on_device(work.fixed)
-    locks: dict[Any, threading.Lock] = {}
+    lock = threading.Lock()
+    programs: dict[Any, Program] = {}
 
     def arguments(points: Point, key_data: np.ndarray):
-        return (*fixed, on_device(points), jax.random.wrap_key_data(jnp.asarray(key_data)), work.plan)
+        return (*fixed, on_device(points), as_keys(key_data), work.plan)
 
     def program_for(observations, size: int) -> Program:
         first = chosen(observations, np.zeros(size, int))
-        with locks.setdefault((size, first[0].x.shape), threading.Lock()):  # by one thread, while the others wait
-            return compiled(work.function, *arguments(*first))
+        shape = (size, *(leaf.shape for leaf in jax.tree.leaves(first)))
+        with lock:  # by one thread, while the others wait
+            if shape not in programs:
+                look = seen(fixed[0], first[0].x.shape[1], fixed[1:])
+                programs[shape] = compiled(work.function, *arguments(*first), seen=look)
+            return programs[shape]
 
     @float64
     def part(item) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from .._documents import numbered
+from .._errors import reason_of
 from ..models import LDA, LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
@@ -131,6 +132,5 @@ def shape_of(name: str, function: Callable, one, *rest) -> tuple[int, ...]:
         return jax.eval_shape(function, one, *rest).shape
     except Exception as error:
         raise ValueError(
-            f"model: {name} fails on observations of {len(one)} columns ({str(error).splitlines()[0]}). "
-            "Check its shapes against the data."
+            f"model: {name} fails on observations of {len(one)} columns ({reason_of(error)}). Check its shapes against the data."
         ) from error

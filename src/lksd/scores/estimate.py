@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import remembered
+from .._compile import one_call, remembered
 from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
 from .._float64 import float64
 from .._keys import observation_keys, tuning_key
@@ -19,6 +19,7 @@ from .._vocabulary import as_documents, holds_words, vocabularies_of
 from ..engines import opened
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves
+from ..models.behaviour import behaviour
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
 from ..stein import Barker, DiscreteOperator, SteinOperator
@@ -48,6 +49,7 @@ CONTROL_VARIATES = ("auto", "none")
 
 
 @noted
+@one_call
 @by_column_name
 @float64
 def estimate_scores(
@@ -178,8 +180,8 @@ def estimate_scores(
         if exact:
             ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
             raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")
-        points = Point(jnp.asarray(data), None if wanted is None else jnp.asarray(wanted.values))
-        z = remembered(checked_latent, model, points.x)
+        points = Point(data, None if wanted is None else wanted.values)  # type: ignore[arg-type]
+        z = remembered(checked_latent, model, jnp.asarray(data[:1]), seen=partial(behaviour, model, data.shape[1]))
         check_start(initial, z, model)
         with track("tuning", 1):
             sampler = choose_sampler(sampler, model, kinds(z)).tuned(model, tuning_key(seed), data.shape[1])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import remembered
+from .._compile import program, remembered
+from .._padding import in_parts
+from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .checks import shape_of
 from .control import average
@@ -18,7 +20,7 @@ from .lengths import EXACT_STEPS, length_groups, padded
 from .ratios import Targets, exact_ratios, has_exact_ratios, operator_averages
 from .result import ScoreEstimate
 
-BATCH = 64
+BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, and of a program
 
 
 def exact_score(model: Any) -> Callable | None:
@@ -30,7 +32,7 @@ def exact_score(model: Any) -> Callable | None:
     return None
 
 
-@eqx.filter_jit
+@program
 def _scores(model, points):
     function: Any = exact_score(model)
     return jax.lax.map(function, points, batch_size=BATCH)
@@ -41,11 +43,16 @@ def score_shape(model: Any, points) -> tuple[int, ...]:
     return shape_of(f"the exact score of {model}", function, points[0])
 
 
+def ratio_shape(model: Any, points, values) -> tuple[int, ...]:
+    return shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+
+
 def check_exact(model: Any, points, values=None) -> None:
-    """The exact score, or the ratios at ``values``, can be computed at the observations and has their shape."""
+    """The exact score, or the ratios at ``values``, can be computed at the observation and has its shape."""
+    points = jnp.asarray(points)
     if values is not None:
-        shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
-    elif (shape := remembered(score_shape, model, points)) != points.shape[1:]:
+        remembered(ratio_shape, model, points, jnp.asarray(values), seen=partial(behaviour, model, points.shape[1]))
+    elif (shape := remembered(score_shape, model, points, seen=partial(behaviour, model, points.shape[1]))) != points.shape[1:]:
         raise ValueError(f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}.")
 
 
@@ -58,19 +65,18 @@ def exact_parts(
     demanded: bool | None,
 ) -> list[np.ndarray] | None:
     """The exact scores for each operator, or None where the model has none (or none that is cheap, unless demanded)."""
-    points = jnp.asarray(data)
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
-        check_exact(model, points, wanted.values)
+        check_exact(model, data[:1], wanted.values[:1])
         groups = length_groups(data, EXACT_STEPS)
         parts = [exact_group(model, data[group.rows, : group.length], operators, wanted.of(group)) for group in groups]
         scores = [padded(groups, list(own)) for own in zip(*parts, strict=True)]
     else:
         if exact_score(model) is None:
             return None
-        check_exact(model, points)
-        scores = [np.asarray(_scores(model, points))]
+        check_exact(model, data[:1])
+        scores = [in_parts(partial(_scores, model), (data,), BATCH, MOST)]
     finite = np.all([np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0)
     if not finite.all():
         raise ValueError(
@@ -81,7 +87,8 @@ def exact_parts(
 
 def exact_group(model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...], wanted: Targets) -> list[np.ndarray]:
     """The exact scores of discrete observations of like length, for each operator."""
-    ratios = average(np.asarray(exact_ratios(model, jnp.asarray(x), jnp.asarray(wanted.values))).reshape(len(x), 1, 1, -1))
+    every = in_parts(partial(exact_ratios, model), (x, wanted.values), FEW, MOST)
+    ratios = average(every.reshape(len(x), 1, 1, -1))
     return [one.score for one in operator_averages(ratios, operators, wanted)]
 
 

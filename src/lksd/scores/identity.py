@@ -6,6 +6,7 @@ pair. What fails on some draws is looked at again, alone, on four times as many,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,11 +17,13 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from .._compile import compiled, remembered
+from .._errors import reason_of
 from .._float64 import float64
 from .._keys import simulation_key
 from .._validation import check_seed, warn
 from ..models import PosteriorPredictive
 from ..models.base import float64_leaves, of_length
+from ..models.behaviour import behaviour
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
 from .chains import control_variate
@@ -135,10 +138,10 @@ def check_identity(model: Any, one, seed: int, *, exact=None, sampler=None, coor
 def program(*arguments):
     """``joint_draws`` compiled for its arguments; whatever the user's code raises is named."""
     try:
-        return compiled(joint_draws, *arguments)
+        return compiled(joint_draws, *arguments, seen=partial(behaviour, arguments[0], arguments[-1].length))
     except Exception as error:
         raise ValueError(
-            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails ({str(error).splitlines()[0]}). "
+            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails ({reason_of(error)}). "
             "Write it in jax.numpy and jax.random; check=False leaves this test of the model out."
         ) from error
 
@@ -151,11 +154,12 @@ def several(simulate) -> tuple[Draws, float]:
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
     length, discrete = point.shape[1], is_discrete(model)
+    look = partial(behaviour, model, length)
     if exact is not False and (has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None):
         check_exact(model, point, neighbours(model, point))
-        remembered(latent_shapes, model, point)
+        remembered(latent_shapes, model, point, seen=look)
         return Way(length, exact=True, move=None)
-    chosen = choose_sampler(sampler, model, kinds(remembered(checked_latent, model, point)))
+    chosen = choose_sampler(sampler, model, kinds(remembered(checked_latent, model, point, seen=look)))
     move = "gibbs" if isinstance(chosen, (Gibbs, WithinGibbs)) else "sample_posterior" if isinstance(chosen, Exact) else None
     return Way(length, exact=False, move=move if move and hasattr(model, move) else None)
 

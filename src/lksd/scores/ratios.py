@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._compile import program
+from .._keys import as_keys
 from ..stein import Barker
 from .conditional import Point, density_ratios
 from .control import Averages, average
@@ -138,8 +139,10 @@ def neighbours(points: Point, keys, columns: list[int]) -> tuple[Point, Any]:
     count = dim * len(columns)
     sites = np.stack(np.meshgrid(np.arange(dim), columns, indexing="ij"), -1).reshape(count, 2)
     every = Point(jnp.repeat(points.x, count, 0), jnp.repeat(values, count, 0), jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1)))
-    own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(keys).reshape(-1)
-    return every, own
+    own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(as_keys(keys)).reshape(
+        -1
+    )
+    return every, np.asarray(jax.random.key_data(own))
 
 
 def by_modified_posterior(found: Averages, x, columns: list[int]) -> Averages:
@@ -156,8 +159,8 @@ def has_exact_ratios(model: Any, length: int, wanted: bool | None) -> bool:
     return getattr(model, "log_marginal", None) is not None
 
 
-@eqx.filter_jit
-def exact_ratios(model: Any, x: Int[jax.Array, "n D"], values: Int[jax.Array, "n D M"]) -> Float[jax.Array, "n D M"]:
+@program
+def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
     def one(pair):
         point, replacements = pair
         if hasattr(model, "marginal_ratios"):

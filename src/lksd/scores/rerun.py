@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._keys import rerun_keys, tuning_key
@@ -83,7 +82,7 @@ def run_group_again(
     ends = first_ends(first, at_rows(own, left), keys[left], setup)
     for number, attempt in enumerate(ATTEMPTS):
         plan = longer(first.plan, attempt)
-        points = at_rows(own, left)._replace(starts=None if ends is None else jnp.asarray(ends))
+        points = at_rows(own, left)._replace(starts=ends)  # type: ignore[arg-type]
         sampler = float64_leaves(sampler_of(number, first, own.x.shape[1], plan.warmup, seed))
         initial = first.initial if number == 0 else None
         work = Work(run_batch, (first.model, sampler, initial), plan, partial(keep_all, plan=plan), Again(kept(plan), 0))  # type: ignore[arg-type]

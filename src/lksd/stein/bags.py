@@ -12,21 +12,25 @@ over the integer distances. All of it is sparse algebra and counting, hence SciP
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
+from .._compile import program
 from .._float64 import float64
+from .._padding import in_parts
 from ..kernels import BagOfWords, Kernel
 from .base import SteinOperator
 from .discrete import DiscreteOperator
+from .moves import Moves
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
+ROWS = 256  # of a program
 LARGEST_TILE = 100  # documents: its square in float64 stays in a processor's cache
 
 
@@ -122,12 +126,15 @@ def calm_first(x: Int[np.ndarray, "n D"]) -> Int[np.ndarray, " n"]:
 @float64
 def moves_of(operator: DiscreteOperator, x: np.ndarray, scores: np.ndarray) -> Any:
     """The operator's ``Moves`` as NumPy arrays."""
-    return jax.tree.map(np.asarray, _moves(operator, jnp.asarray(x), jnp.asarray(scores)))
+    stay, values, weights = in_parts(partial(_moves, operator), (x, np.swapaxes(scores, 0, 1)), ROWS, ROWS)
+    return Moves(np.swapaxes(stay, 0, 1), values, np.swapaxes(weights, 0, 1))
 
 
-@eqx.filter_jit
+@program
 def _moves(operator, x, scores):
-    return operator.existing(x, scores)
+    """With the axis of observations first."""
+    moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
+    return jnp.swapaxes(moves.stay, 0, 1), moves.values, jnp.swapaxes(moves.weights, 0, 1)
 
 
 def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float[np.ndarray, "S n ..."]) -> tuple[Bags, np.ndarray]:
@@ -194,7 +201,7 @@ def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     return np.asarray(_profile(kernel, jnp.arange(1 << longest.bit_length())))
 
 
-@eqx.filter_jit
+@program
 def _profile(kernel, distances):
     return kernel.of_distance(distances, 0)
 
@@ -285,19 +292,21 @@ def sensitivity(operator: DiscreteOperator, x, scores, found: Slopes, tokens: In
 
 def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
     """From the slopes in the weights of staying and moving to those in the scores, and to the parts of the positions."""
-    moves, slopes = _chained(operator, *(jnp.asarray(array) for array in (x, scores, at_stay, at_moves)))
-    stay, weights = (np.asarray(part) for part in moves)
-    return Sensitivity(np.asarray(slopes), stay * at_stay + np.sum(weights * at_moves, -1))
+    given = (x, *(np.swapaxes(array, 0, 1) for array in (scores, at_stay, at_moves)))
+    stay, weights, slopes = (np.swapaxes(part, 0, 1) for part in in_parts(partial(_chained, operator), given, ROWS, ROWS))
+    return Sensitivity(slopes, stay * at_stay + np.sum(weights * at_moves, -1))
 
 
-@eqx.filter_jit
+@program
 def _chained(operator, x, scores, at_stay, at_moves):
+    """With the axis of observations first."""
+
     def weights(scores):
-        moves = operator.existing(x, scores)
-        return moves.stay, moves.weights
+        moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
+        return jnp.swapaxes(moves.stay, 0, 1), jnp.swapaxes(moves.weights, 0, 1)
 
     moves, back = jax.vjp(weights, scores)
-    return moves, back((at_stay, at_moves))[0]
+    return *moves, back((at_stay, at_moves))[0]
 
 
 def tile_size(bags: Bags) -> int:

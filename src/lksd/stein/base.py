@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._compile import program
 from .._documents import is_ragged, pad_scores
 from .._float64 import float64
 from .._validation import check_finite, check_moderate, to_numpy
@@ -81,6 +82,6 @@ def stein_kernel(operator: SteinOperator, kernel, x, score_x, y=None, score_y=No
     return np.asarray(_block(operator, kernel, *arrays)[0])
 
 
-@eqx.filter_jit
+@program
 def _block(operator: SteinOperator, kernel: Kernel, x, scores_x, y, scores_y):
     return operator.block(kernel, x, scores_x, y, scores_y)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from .._compile import compiled, fixed, once, program
 from .._device import on_device, on_processor
 from .._float64 import float64
+from .._padding import room
+from .._steps import steps
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
 from .base import SteinOperator
 from .discrete import DiscreteOperator
@@ -48,27 +50,43 @@ class Problem(NamedTuple):
 def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     """The function that adds up some tiles, once everything they share is on the device."""
     n, rows, blocks = problem.tiling.n, problem.tiling.rows, problem.tiling.blocks
+    blocks = room(blocks)  # of which the last may be empty
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
     data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
     jax.block_until_ready(data)  # else an accelerator would hold what was sent beside the first tiles
-    arrays, static = eqx.partition(on_device((problem.operator, problem.kernel)), eqx.is_array)
-    fixed = (arrays, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
-    most, in_row = problem.tiling.together or blocks, problem.tiling.together is None
+    operator, kernel = on_device((problem.operator, problem.kernel))
+    shared = (operator, kernel, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
+    most, form = problem.tiling.together or blocks, Form(rows, problem.tiling.together is None, problem.whole)
+    nothing, zero = jnp.full((most, 2), NOWHERE, jnp.int32), jnp.asarray(0, jnp.int32)
+    seen = partial(one_pair, operator, kernel, *data[:2]) if fixed(operator) else None
+    with named_errors(problem.kernel, problem.x.shape[1]):
+        add = compiled(_add_tiles, *shared, nothing, zero, form, seen=seen, optimised=True)
+        diagonal_of = compiled(_diagonal, *shared, zero, rows, seen=seen, optimised=True)
 
     @float64
     def add_tiles(tiles: Tiles) -> TileSums:
         where = np.full((most, 2), NOWHERE, np.int32)
         where[: len(tiles)] = tiles
-        with named_errors(problem.kernel, problem.x.shape[1]):
-            found = _add_tiles(fixed, where, np.int32(len(tiles)), static, rows, in_row, problem.whole)
+        found = add(*shared, jnp.asarray(where), jnp.asarray(len(tiles), jnp.int32), form)
         starts = [i for i, j in tiles if i == j]
-        own = [_diagonal(fixed, np.int32(i), static, rows) for i in starts]
+        own = [diagonal_of(*shared, jnp.asarray(i, jnp.int32), rows) for i in starts]
         sums, squares, products, matrix, own = jax.device_get((*found, own))
         diagonal = np.concatenate([np.zeros((len(problem.scores), 0)), *own], 1)
         return TileSums(sums, squares, products, diagonal, matrix, slopes={})
 
     return add_tiles
+
+
+def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
+    """What kernel and operator do at one pair of observations, which tells all that they do."""
+    return once("one pair", (operator, kernel, x, scores), lambda _: looked_at(operator, kernel, x, scores))
+
+
+def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
+    point = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
+    own = jax.ShapeDtypeStruct((len(scores), 1, *scores.shape[2:]), scores.dtype)
+    return steps(operator.block, kernel, point, own, point, own)
 
 
 def padded(x, scores, weights, length: int, library: Any = jnp):
@@ -83,10 +101,16 @@ def padded(x, scores, weights, length: int, library: Any = jnp):
 _padded = jax.jit(padded, static_argnames="length")
 
 
-@partial(jax.jit, static_argnames=("static", "rows", "in_row", "whole"))
-def _add_tiles(fixed, where, number, static, rows: int, in_row: bool, whole: bool):
-    arrays, contrasts, (x, scores, weights), n = fixed
-    operator, kernel = eqx.combine(arrays, static)
+class Form(NamedTuple):
+    """What is part of the program that adds up tiles."""
+
+    rows: int
+    in_row: bool  # whether all tiles of a part stand in one row
+    whole: bool
+
+
+def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
+    (x, scores, weights), (rows, in_row, whole) = data, form
     (count, models), length, columns = contrasts.shape, len(x), weights.shape[1]
     numbers = jnp.arange(rows, dtype=jnp.int32)
 
@@ -134,12 +158,10 @@ def _add_tiles(fixed, where, number, static, rows: int, in_row: bool, whole: boo
     return jax.lax.fori_loop(0, number if in_row else len(where), add_tile, start)
 
 
-@partial(jax.jit, static_argnames=("static", "rows"))
-def _diagonal(fixed, i, static, rows: int):
+def _diagonal(operator, kernel, contrasts, data, n, i, rows: int):
     """h(x, x) of the models at the observations of a block."""
-    arrays, _, (x, scores, _), _ = fixed
+    x, scores, _ = data
     x, scores = (jax.lax.dynamic_slice_in_dim(array, i * rows, rows, axis) for array, axis in ((x, 0), (scores, 1)))
-    operator, kernel = eqx.combine(arrays, static)
     return _paired(operator, kernel, x, scores, x, scores)
 
 
@@ -178,7 +200,7 @@ def paired(operator: SteinOperator, kernel: Kernel, x, scores_x, y, scores_y) ->
     return np.asarray(_paired(operator, kernel, *(jnp.asarray(array) for array in (x, scores_x, y, scores_y))))
 
 
-@eqx.filter_jit
+@program
 def _paired(operator, kernel, x, scores_x, y, scores_y):
     def one(pair):
         a, s, b, t = pair

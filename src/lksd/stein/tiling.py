@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from .._padding import room
+
 MULTIPLE = 16
 Tiles = list[tuple[int, int]]  # the row and the column of each
 
@@ -98,4 +100,4 @@ def tiles_for(n: int, largest: int, pairs: int | None) -> Tiling:
         if 2 * reach + 1 <= found.blocks:  # else some pairs would be taken twice
             return found
     blocks = -(-n // largest)
-    return Tiling(n, min(-(-n // (blocks * MULTIPLE)) * MULTIPLE, largest))
+    return Tiling(n, min(room(-(-n // blocks), MULTIPLE), largest))

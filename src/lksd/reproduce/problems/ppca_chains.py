@@ -17,7 +17,7 @@ import numpy as np
 from ... import compare_scores
 from ..._compile import compiled
 from ..._float64 import float64
-from ..._keys import observation_keys, tuning_key
+from ..._keys import as_keys, observation_keys, tuning_key
 from ...models import PPCA
 from ...models.base import float64_leaves
 from ...samplers import MALA, NUTS, BoxStart, NormalStart, Sampler, Start
@@ -37,7 +37,7 @@ GRID = {f"{t}/{m}": (t, m) for t in WARMUPS for m in DRAWS}
 def chain_sums(model: PPCA, x: np.ndarray, sampler: Sampler, start: Start, seed: int) -> np.ndarray:
     """Sums of the latents of the first 0, 1, ..., LENGTH draws at each observation: (n, 1 + LENGTH, Dz)."""
     sampler = float64_leaves(sampler.tuned(float64_leaves(model), tuning_key(seed), x.shape[1]))
-    model, start, keys = float64_leaves(model), float64_leaves(start), observation_keys(seed, np.arange(len(x)))
+    model, start, keys = float64_leaves(model), float64_leaves(start), as_keys(observation_keys(seed, np.arange(len(x))))
     parts = []
     for i in range(0, len(x), BATCH):
         rows = jnp.minimum(i + jnp.arange(BATCH), len(x) - 1)

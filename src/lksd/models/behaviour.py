@@ -1,0 +1,120 @@
+"""What a model's own code does, looked at without running it: cheaper than tracing the programs that it is part of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from .._compile import fixed, once
+from .._steps import steps
+from .base import of_length
+
+FACTS = ("n_values", "n_latent_values", "normalised", "any_length", "directional", "exchangeable", "graphs", "support", "tunable")
+
+
+def seen(model: Any, length: int, *others: Any) -> Callable[[], Hashable] | None:
+    """How to look at a model of observations of ``length`` numbers; None where code in ``others`` may change too."""
+    return (lambda: behaviour(model, length)) if fixed(others) else None
+
+
+def behaviour(model: Any, length: int) -> Hashable:
+    """The steps of everything that is asked of a model at an observation of ``length`` numbers, as it is now.
+
+    Two programs made of models that behave alike are the same. What fails is left out: no program can have been made of it.
+    """
+    return once(("behaviour", length), (model,), lambda _: looked_at(model, length))
+
+
+def looked_at(model: Any, length: int) -> Hashable:
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    x = jax.ShapeDtypeStruct((length,), jnp.int32 if hasattr(model, "n_values") else jnp.float64)
+
+    def found(function: Callable, *arguments) -> Hashable:
+        try:
+            return steps(function, model, *arguments)
+        except Exception as error:  # of any kind: it is the user's code, and is told where it is used
+            return type(error).__name__
+
+    def first(one, key, x):
+        return one.initial(key, x) if hasattr(one, "initial") else of_length(one, length).sample(key)[0]
+
+    parts = {"first": found(first, key, x), "facts": frozen([getattr(model, name, None) for name in FACTS])}
+    if hasattr(model, "initial") and hasattr(model, "sample"):
+        parts["sample"] = found(lambda one, key: of_length(one, length).sample(key), key)
+    try:
+        z = eqx.filter_eval_shape(first, model, key, x)
+        u = eqx.filter_eval_shape(lambda one, z: one.unconstrain(z), model, z)
+    except Exception:
+        z = u = None  # which only exact scores do without
+    for name, function, *given in asked(model, key, x, z, u):
+        parts[name] = found(function, *given)
+    return tuple(parts.items())
+
+
+def frozen(value: Any) -> Hashable:
+    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def asked(model: Any, key, x, z, u) -> Iterator[tuple]:
+    """The name, the function and the arguments of each thing that is asked."""
+    discrete = jnp.issubdtype(x.dtype, jnp.integer)
+    values = jax.ShapeDtypeStruct((*x.shape, 2), x.dtype)
+    if getattr(model, "marginal_score", None) is not None:
+        yield "marginal_score", lambda one, x: one.marginal_score(x), x
+    if getattr(model, "log_marginal", None) is not None:
+        yield "log_marginal", lambda one, x: one.log_marginal(x) if discrete else jax.grad(lambda y: one.log_marginal(y))(x), x
+    if hasattr(model, "marginal_ratios"):
+        yield "marginal_ratios", lambda one, x, values: one.marginal_ratios(x, values), x, values
+    if hasattr(model, "responsibilities"):
+        yield "responsibilities", lambda one, x: one.responsibilities(x), x
+    if z is None:
+        return
+    yield "unconstrain", lambda one, z: one.unconstrain(z), z
+    yield "density", lambda one, x, u: differentiated(one, x, u, at=False), x, u
+    if hasattr(model, "log_likelihood_at"):
+        yield "log_likelihood_at", lambda one, x, u: differentiated(one, x, u, at=True), x, u
+    if hasattr(model, "sample_likelihood"):
+        yield "sample_likelihood", lambda one, key, z: one.sample_likelihood(key, z), key, z
+
+    def here(one, x, values):
+        return one.at(x, values) if hasattr(one, "at") else one
+
+    for name in ("averaged_ratios", "likelihood_ratios"):
+        if hasattr(model, name) or hasattr(model, "at"):
+            yield name, lambda one, x, values, z, name=name: getattr(here(one, x, values), name)(x, values, z), x, values, z
+    if hasattr(model, "gibbs"):
+        yield "gibbs", lambda one, key, x, values, z: here(one, x, values).gibbs(key, x, z), key, x, values, z
+    if hasattr(model, "coupled_gibbs"):
+        yield "coupled_gibbs", lambda one, key, x, values, z: here(one, x, values).coupled_gibbs(key, x, z, z), key, x, values, z
+    if hasattr(model, "sample_posterior"):
+        yield "sample_posterior", lambda one, key, x, values: here(one, x, values).sample_posterior(key, x), key, x, values
+    if hasattr(model, "between") or hasattr(model, "at"):
+        yield "between", lambda one, key, x, values, z: between(here(one, x, values), key, x, values, z), key, x, values, z
+
+
+def between(model: Any, key, x, values, z):
+    """All of the modified posterior of a discrete model."""
+    there = model.between(x, values, 0, 0)
+    return there.share(x, values, 0, 0, z), there.log_likelihood(x, z), there.gibbs(key, x, z) if hasattr(there, "gibbs") else None
+
+
+def differentiated(model: Any, observation, u, at: bool):
+    """The densities and their gradients in all that is real."""
+    reals, integers = eqx.partition(u, lambda leaf: jnp.issubdtype(leaf.dtype, jnp.floating))
+    flat, restore = ravel_pytree(reals)
+    real = jnp.issubdtype(observation.dtype, jnp.floating)
+
+    def densities(flat, y):
+        x = y if real else observation
+        inside = eqx.combine(restore(flat), integers)
+        z = model.constrain(inside)
+        log_likelihood = model.log_likelihood_at(x)(z) if at else model.log_likelihood(x, z)
+        return jnp.stack([model.log_prior(z), log_likelihood, model.log_jacobian(inside)]), z
+
+    found, slopes, z = jax.vjp(densities, flat, observation if real else jnp.zeros(()), has_aux=True)
+    return found, slopes(jnp.ones_like(found)), z
