@@ -20,8 +20,8 @@ Domain = Literal["real", "discrete", "any"]
 class Kernel(eqx.Module):
     """A positive definite function of two observations.
 
-    A subclass needs only ``__call__``, written with jax.numpy; derivatives and differences follow from it. It is
-    compiled once: values it reads from outside are those of the first call. Returning a
+    A subclass needs only ``__call__``, written with jax.numpy; derivatives and differences follow from it. Values
+    that it reads from outside are those of each call; fields are parameters of one compiled program. Returning a
     vector of length D instead of a scalar gives every coordinate a kernel of its own (a diagonal
     matrix-valued kernel, see [`PerCoordinate`][lksd.kernels.PerCoordinate]).
     """
