@@ -17,6 +17,7 @@ from .._float64 import float64
 from .._padding import room
 from .._steps import steps
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
+from ..kernels.base import Pointwise
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .langevin import UNROLLED_MODELS
@@ -84,9 +85,30 @@ def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
 
 
 def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
+    if by_values(kernel):
+        return steps(values_and_slopes, kernel, *2 * (jax.ShapeDtypeStruct(x.shape[1:], x.dtype),))
     point = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
     own = jax.ShapeDtypeStruct((len(scores), 1, *scores.shape[2:]), scores.dtype)
     return steps(operator.block, kernel, point, own, point, own)
+
+
+def by_values(kernel: Kernel) -> bool:
+    """Whether operators know a kernel by ``__call__`` alone: a function, or a user's class that is derived from no other form."""
+    return type(kernel) is Pointwise or (type(kernel).__bases__ == (Kernel,) and not type(kernel).__module__.startswith("lksd."))
+
+
+def values_and_slopes(kernel: Kernel, a, b) -> Any:
+    """Everything that an operator asks of a kernel that is known by its values alone."""
+    if not jnp.issubdtype(a.dtype, jnp.floating):
+        return kernel(a, b)
+
+    def total(a, b):
+        return jnp.sum(kernel(a, b)).astype(a.dtype)
+
+    def slopes(a):
+        return jax.grad(total, argnums=(0, 1))(a, b)
+
+    return kernel(a, b), jax.jvp(slopes, (a,), (b,))
 
 
 def padded(x, scores, weights, length: int, library: Any = jnp):
