@@ -9,6 +9,7 @@ import numpy as np
 
 from .._compile import one_call
 from .._progress import progress_wanted
+from .._validation import noted
 from ..engines import opened
 from . import ustatistic
 from .beside_mmd import MMDTest, with_mmd
@@ -37,6 +38,7 @@ STEADIED = (
 )
 
 
+@noted
 @one_call
 def compare_scores(
     x,

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._compile import one_call
 from .._progress import progress_wanted
-from .._validation import check_probability, check_seed
+from .._validation import check_probability, check_seed, noted
 from ..engines import Engine, opened
 from ..stein import gram_sums
 from .calibration import replicate_count
@@ -22,6 +22,7 @@ from .settings import as_settings
 from .ustatistic import u_statistic
 
 
+@noted
 @one_call
 def goodness_of_fit_scores(
     x,

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from .._compile import one_call
 from .._progress import progress_wanted
+from .._validation import noted
 from ..engines import opened
 from . import ustatistic
 from .calibration import Edgeworth
@@ -25,6 +26,7 @@ from .selection import selective_pvalues
 from .settings import as_settings
 
 
+@noted
 @one_call
 def rank_scores(
     x,
