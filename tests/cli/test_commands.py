@@ -323,6 +323,7 @@ def raised_by(function, *arguments) -> Exception:
 
 def test_faults_are_told_from_bad_input():
     """What our code refuses by a raise, a missing file, and the user's own errors are the user's; the rest is not."""
+    from lksd._errors import line_of
     from lksd._text import number
     from lksd._validation import check_seed
     from lksd.cli.main import concerns_input
@@ -332,7 +333,8 @@ def test_faults_are_told_from_bad_input():
 
     assert concerns_input(raised_by(check_seed, -1))
     assert concerns_input(raised_by(open, "no such file"))
-    assert concerns_input(raised_by(users_model))
+    assert line_of(raised_by(users_model)).startswith("test_commands.py:")
+    assert line_of(raised_by(check_seed, -1)) is None
     assert not concerns_input(raised_by(number, "text"))  # formatting fails inside of this package
     assert not concerns_input(raised_by(np.load, 3))
 
