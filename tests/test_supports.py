@@ -11,7 +11,7 @@ from numpyro import distributions as dist
 from scipy.stats import binom
 
 import lksd
-from lksd.inference.coordinates import moved
+from lksd.problem import moved
 from lksd.supports import Coordinates, Support, read_support
 
 RNG = np.random.default_rng(0)

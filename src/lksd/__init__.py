@@ -9,33 +9,36 @@ from importlib.metadata import version
 from . import adapters, graphs, kernels, models, samplers, stein
 from ._compile import clear_caches
 from ._validation import LksdWarning
-from .inference import (
-    ComparisonResult,
-    Diagnostics,
-    GoodnessOfFitResult,
-    MMDResult,
-    RankResult,
-    Words,
+from .domains import discrete_operators
+from .inference.details import Diagnostics, Words
+from .inference.fit_result import GoodnessOfFitResult
+from .inference.loading import load_result
+from .inference.mmd import relative_mmd
+from .inference.rank_result import RankResult
+from .inference.results import ComparisonResult, MMDResult
+from .options import Chains, Decision, Run
+from .scores import ScoreEstimate, estimate_scores, load_scores
+from .verbs import (
     compare,
     compare_scores,
     goodness_of_fit,
     goodness_of_fit_scores,
-    load_result,
     rank,
     rank_scores,
-    relative_mmd,
 )
-from .scores import ScoreEstimate, discrete_operators, estimate_scores, load_scores
 
 __version__ = version("lksd")
 
 __all__ = [
+    "Chains",
     "ComparisonResult",
+    "Decision",
     "Diagnostics",
     "GoodnessOfFitResult",
     "LksdWarning",
     "MMDResult",
     "RankResult",
+    "Run",
     "ScoreEstimate",
     "Words",
     "adapters",

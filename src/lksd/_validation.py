@@ -116,10 +116,22 @@ def check_distinct(name: str, columns: Sequence[str]) -> None:
         raise ValueError(f"{name}: expected columns with different names; {twice[0]!r} occurs twice. Rename one.")
 
 
-def in_columns_of(x, value, name: str):
-    """``value`` with its columns in the order of those of ``x``, where both have names."""
-    order = column_order(name, column_names(value), column_names(x), "the columns of x")
+def in_columns(columns: tuple[str, ...] | None, value, name: str):
+    """``value`` with its columns in the order of those of x, where both have names."""
+    order = column_order(name, column_names(value), columns, "the columns of x")
     return value if order is None else to_numpy(name, value)[:, order]
+
+
+def row_labels(value):
+    """The row index of a pandas object; None for anything else."""
+    return value.index if hasattr(value, "iloc") and hasattr(value, "to_numpy") else None
+
+
+def default_labels(labels):
+    """0, 1, 2, ... as pandas numbers rows that have no labels."""
+    import pandas
+
+    return pandas.RangeIndex(len(labels))
 
 
 def joined(names) -> str:

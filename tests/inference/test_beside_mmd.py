@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 import lksd
+from lksd.domains import Prepared, Reals
 from lksd.inference.beside_mmd import samples_of
-from lksd.inference.coordinates import Domain
-from lksd.inference.preparation import Prepared
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +62,8 @@ def test_a_model_beside_itself_has_one_sample(factors):
 def test_samples_belong_to_the_model_and_not_to_its_role(factors):
     x, models = factors
     p, q = models["noise 1.0"], models["noise 2.0"]
-    prepared = Prepared(x, None, [], (), None, np.ones(x.shape[1]), ())
-    (from_p, from_q), (again_q, again_p) = (samples_of(pair, prepared, Domain(None), 0) for pair in ([p, q], [q, p]))
+    prepared = Prepared(x, [], (), None, np.ones(x.shape[1]), ())
+    (from_p, from_q), (again_q, again_p) = (samples_of(pair, prepared, Reals(), 0) for pair in ([p, q], [q, p]))
     np.testing.assert_array_equal(from_p, again_p)
     np.testing.assert_array_equal(from_q, again_q)
     both = np.corrcoef(from_p.ravel(), from_q.ravel())[0, 1]

@@ -8,7 +8,7 @@ from scipy import stats
 
 import lksd
 from lksd._far import column_spreads, is_far
-from lksd.inference.hypotheses import hypotheses
+from lksd.inference.hypotheses import given_family
 from lksd.inference.influence import carrying_notes, coincidence, copied_rows, serial_notes
 from lksd.inference.resampling import LARGEST_DIAGONAL, all_pairs, multinomial_weights, studentised_replicates
 from lksd.stein.gram import matrix_sums
@@ -130,7 +130,7 @@ def test_a_wild_row_does_not_decide_the_units():
 def copies_of(x) -> list[int]:
     x = np.asarray(x, dtype=np.float64)
     x = x[:, None] if x.ndim == 1 else x
-    (hypothesis,) = hypotheses(x, (x,), ("scores",), lksd.kernels.IMQ(), None, None)
+    (hypothesis,) = given_family(x, (x,), ("scores",), lksd.kernels.IMQ(), None, None)
     return np.flatnonzero(copied_rows(x, hypothesis)).tolist()
 
 

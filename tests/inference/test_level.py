@@ -7,7 +7,7 @@ import studies
 from scipy import stats
 
 import lksd
-from lksd.inference.preparation import default_kernel
+from lksd.domains.reals import default_kernel
 from lksd.kernels import IMQ, PerCoordinate
 
 SIGNIFICANT = 0.001

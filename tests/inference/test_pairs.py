@@ -102,7 +102,7 @@ def test_bad_input(options, message):
 
 @pytest.mark.parametrize("call", [lksd.compare, lambda x, p, q, **options: lksd.rank(x, {"p": p, "q": q}, **options)])
 def test_too_few_pairs_are_refused_before_any_chain_runs(call, monkeypatch):
-    monkeypatch.setattr("lksd.inference.preparation.estimate_scores", lambda *_, **__: pytest.fail("chains ran"))
+    monkeypatch.setattr("lksd.scores.estimate.estimate", lambda *_, **__: pytest.fail("chains ran"))
     p, q = (lksd.models.PPCA(np.ones((2, 1)), scale) for scale in (1.0, 2.0))
     with pytest.raises(ValueError, match="pairs: expected at least 400"):
         call(np.random.default_rng(0).normal(size=(100, 2)), p, q, pairs=100)

@@ -71,12 +71,13 @@ def test_joint_replicates_equal_resampling_of_rows():
 
 
 def test_expansions_of_all_pairs_equal_those_of_comparisons():
-    from lksd.inference.contrasts import Options, studentise
-    from lksd.inference.hypotheses import hypotheses
+    from lksd.inference.contrasts import studentise
+    from lksd.inference.hypotheses import given_family
 
     x, scores = scores_of()
-    options = Options("two-sided", 0.05, 0.0, "jackknife", "edgeworth", "max-t", 0)
-    (test,) = studentise(hypotheses(x, tuple(scores.values()), tuple(scores), IMQ(2.0), None, None), options)
+    decision = lksd.Decision(alternative="two-sided", variance="jackknife", calibration="edgeworth")
+    family = given_family(x, tuple(scores.values()), tuple(scores), IMQ(2.0), None, None)
+    (test,) = studentise(family, decision, seed=0)
     names = list(scores)
     for a, (i, j) in enumerate(zip(*test.pairs, strict=True)):
         null = lksd.compare_scores(x, scores[names[i]], scores[names[j]], IMQ(2.0), calibration="edgeworth").null

@@ -1,11 +1,12 @@
 """Models from where people already build them. Each adapter imports its package only when it is called."""
 
+from ..domains import share_vocabulary
 from .draws import from_draws
 from .functions import from_functions
 from .numpyro import from_numpyro
 from .pymc import from_pymc
 from .sklearn import from_sklearn
-from .topics import from_gensim, from_tomotopy, share_vocabulary
+from .topics import from_gensim, from_tomotopy
 
 __all__ = [
     "from_draws",

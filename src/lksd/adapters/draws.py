@@ -13,7 +13,7 @@ import numpy as np
 from .._errors import reason_of
 from .._float64 import float64
 from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
-from ..scores.checks import check_support
+from ..domains.reals import check_support
 from ..scores.control import average
 from ..scores.convergence import disagreement, mixed, said_of_unconverged
 from ..scores.diagnostics import LEAST_DRAWS, worst_rhat_and_ess

@@ -14,7 +14,7 @@ from .. import ComparisonResult, compare, rank
 from .._text import visible
 from .._validation import check_choice
 from .._vocabulary import holds_words
-from ..inference.preparation import describes_integers
+from ..domains import kind_of
 from ..report.page import check_path
 from ..scores import ScoreEstimate
 from .data import is_number
@@ -142,7 +142,7 @@ def squared_scale(text: str, given: str) -> float:
 def value_count(models: list[Any], x: Any, counts: bool | None) -> int:
     """How many words or values the models have, those of all vocabularies together where documents are words."""
     for model in models:
-        if not describes_integers(model):
+        if kind_of(model) in ("reals", "directions"):
             raise ValueError(f"--kernel: expected one for real numbers, such as imq, which {model} describes. Name another.")
     words = {word for model in models if getattr(model, "vocabulary", None) for word in model.vocabulary.words}
     first: Any = models[0].operators[0] if isinstance(models[0], ScoreEstimate) else models[0]

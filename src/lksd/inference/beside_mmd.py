@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..kernels import IMQ, Kernel
+from .._keywords import Options
+from ..domains import Domain, Prepared
+from ..kernels import Kernel
 from ..models.drawing import draw
+from ..options import Decision
 from . import ustatistic
-from .contrasts import Contrasts, Options
-from .coordinates import Domain
+from .contrasts import Contrasts
 from .mmd import SampleMeans, judge_means, own_means, sample_means
 from .multiplicity import Family
-from .preparation import Prepared
 from .resampling import multinomial_weights
 from .results import MMDResult
+
+if TYPE_CHECKING:
+    from ..problem import Problem
 
 SAMPLES = 2_000  # from each model, or as many as there are observations
 
@@ -38,7 +43,8 @@ class MMDTest(NamedTuple):
         return self._replace(result=replace(self.result, statistic=-self.result.statistic), influence=-self.influence)
 
 
-def check_samples(models: dict[str, Any], margin: float, smooth: Any, pairs: int | None) -> None:
+def check_samples(models: dict[str, Any], options: Options) -> None:
+    margin, pairs, smooth = options.decision.margin, options.decision.pairs, options.reading.smooth
     for name, model in models.items():
         if not hasattr(model, "sample"):
             raise ValueError(f"also_mmd: expected models with sample(key); {name} has none. Give the model itself, with sample.")
@@ -52,29 +58,22 @@ def check_samples(models: dict[str, Any], margin: float, smooth: Any, pairs: int
         raise ValueError(f"also_mmd: expected margin=0, which is in units of the KSD alone; got {margin}. Leave one of them out.")
 
 
-def mmd_test(models: list[Any], prepared: Prepared, domain: Domain, options: Options) -> MMDTest:
+def mmd_test(problem: Problem, prepared: Prepared) -> MMDTest:
     """Samples from both models against the data, all in the units of the test."""
-    x = prepared.x
-    kernel = mmd_kernel(prepared)
-    p, q = (sample_means(kernel, x, y) for y in samples_of(models, prepared, domain, options.seed))
-    return mmd_of_means(p, q, own_means(kernel, x).mean(), kernel, options)
+    kernel, options = problem.domain.mmd_kernel(prepared), problem.options
+    samples = samples_of(problem.named.models, prepared, problem.domain, options.run.seed)
+    p, q = (sample_means(kernel, prepared.x, y) for y in samples)
+    return mmd_of_means(p, q, own_means(kernel, prepared.x).mean(), kernel, options.decision.alpha, options.run.seed)
 
 
-def mmd_of_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, options: Options) -> MMDTest:
-    result = judge_means(p, q, own_data, kernel, options.alpha)
+def mmd_of_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, alpha: float, seed: int) -> MMDTest:
+    result = judge_means(p, q, own_data, kernel, alpha)
     influence = -2 * ustatistic.centred(p.at_data - q.at_data)
     own = np.sum(influence**2) / (len(influence) * (len(influence) - 1))
-    return MMDTest(replace(result, seed=options.seed), influence, math.sqrt(max(result.standard_error**2 - own, 0.0)))
+    return MMDTest(replace(result, seed=seed), influence, math.sqrt(max(result.standard_error**2 - own, 0.0)))
 
 
-def mmd_kernel(prepared: Prepared) -> Kernel:
-    """The tests' own kernel for integers, and IMQ at the median distance for real data."""
-    if np.issubdtype(prepared.x.dtype, np.integer):
-        return prepared.kernel[0] if isinstance(prepared.kernel, (list, tuple)) else prepared.kernel
-    return IMQ.median(prepared.x)
-
-
-def samples_of(models: list[Any], prepared: Prepared, domain: Domain, seed: int) -> list[np.ndarray]:
+def samples_of(models: Sequence[Any], prepared: Prepared, domain: Domain, seed: int) -> list[np.ndarray]:
     """Independent samples of both models, the same ones whichever model is named first.
 
     The random numbers cannot depend on the role, so an order of pilots, made with the same numbers for both,
@@ -101,9 +100,9 @@ def sampled(model: Any, prepared: Prepared, domain: Domain, stream: int, seed: i
     return np.where(there, y, -1).astype(x.dtype)
 
 
-def with_mmd(family: Family, tests: list[Contrasts], mmd: MMDTest, options: Options) -> Family:
+def with_mmd(family: Family, tests: list[Contrasts], mmd: MMDTest, decision: Decision) -> Family:
     """The family with the MMD after the other differences, on each side that counts."""
-    sides = 1 + options.two_sided
+    sides = 1 + decision.two_sided
     t = np.array([mmd.result.statistic])
 
     def added(values: np.ndarray | None, own: np.ndarray) -> np.ndarray | None:
@@ -115,7 +114,7 @@ def with_mmd(family: Family, tests: list[Contrasts], mmd: MMDTest, options: Opti
 
     replicates = None
     if family.replicates is not None:
-        replicates = added(family.replicates, resampled(mmd, family.replicates.shape[1], options.seed)[None])
+        replicates = added(family.replicates, resampled(mmd, family.replicates.shape[1], mmd.result.seed)[None])
     return Family(
         statistics=np.asarray(added(family.statistics, t)),
         scores=added(family.scores, t),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import check_choice, check_number, check_probability, check_seed
 from ..engines import Engine
+from ..options import Decision
 from ..stein import GramSums, gram_sums, paired
 from ..stein.gram import matrix_sums
 from . import ustatistic
@@ -23,12 +23,9 @@ from .calibration import (
     replicate_count,
 )
 from .hypotheses import Hypothesis
-from .multiplicity import CORRECTIONS, Family, root_of, unit
+from .multiplicity import Family, root_of, unit
 from .resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
 
-VARIANCES = ("auto", "jackknife", "ustat", "vstat", "regularised")
-CALIBRATIONS = ("auto", "bootstrap", "edgeworth", "normal")
-ALTERNATIVES = ("greater", "two-sided")
 ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
 MATRIX_CELLS = 2**27  # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
 AT_ONCE = 1_000  # observations
@@ -38,61 +35,15 @@ CLAIMED = 100  # observations from which on tests are held to their level (docs/
 DEGENERATE = 0.1  # share of the projections in the variance of U below which the normal approximation is in doubt
 
 
-class Options(NamedTuple):
-    """What the caller wants."""
-
-    alternative: str
-    alpha: float
-    margin: float
-    variance: str
-    calibration: str
-    correction: str
-    seed: int
-    pairs: int | None = None
-
-    def checked(self) -> Options:
-        check_choice("alternative", self.alternative, ALTERNATIVES)
-        check_choice("variance", self.variance, VARIANCES)
-        check_choice("calibration", self.calibration, CALIBRATIONS)
-        check_choice("correction", self.correction, CORRECTIONS)
-        if self.variance not in ("auto", "jackknife") and self.calibration in ("bootstrap", "edgeworth"):
-            raise ValueError(
-                f"calibration: expected 'normal' or 'auto' with variance={self.variance!r}; got {self.calibration!r}. "
-                "The bootstrap and the expansion are made for the jackknife variance."
-            )
-        if self.calibration == "bootstrap":
-            replicate_count(check_probability("alpha", self.alpha))
-        if self.pairs is not None:
-            check_pairs(self)
-        if check_number("margin", self.margin) < 0:
-            raise ValueError(f"margin: expected a number of at least 0; got {self.margin}. It is a difference too small to matter.")
-        return self._replace(alpha=check_probability("alpha", self.alpha), margin=float(self.margin), seed=check_seed(self.seed))
-
-    @property
-    def two_sided(self) -> bool:
-        return self.alternative == "two-sided"
-
-    @property
-    def guarded(self) -> bool:
-        """Whether no p-value may fall below the normal one."""
-        return self.calibration == "auto"
-
-
-def check_pairs(options: Options) -> None:
-    if options.variance != "auto" or options.calibration not in ("auto", "normal"):
-        raise ValueError(
-            "pairs: expected with variance='auto' and calibration='auto' or 'normal', since a mean over some pairs is normal with "
-            f"a variance of its own; got {options.variance!r} and {options.calibration!r}. Leave them out, or pairs."
-        )
+def check_pairs_of(pairs: int | None, x: Any) -> None:
+    """There are as many pairs of observations as are to be taken, and enough of them."""
+    if pairs is not None and (n := len(x) if hasattr(x, "__len__") else x.shape[0]) > 1:
+        pairs_of(pairs, n)
 
 
 def pairs_of(pairs: int | None, n: int) -> int | None:
     """How many pairs of n observations to take; None for all of them."""
-    if pairs is None:
-        return None
-    if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
-        raise ValueError(f"pairs: expected a positive integer, how many pairs of observations to take; got {pairs!r}. Give one.")
-    if pairs >= n * (n - 1) // 2:
+    if pairs is None or pairs >= n * (n - 1) // 2:
         return None
     if pairs < FEWEST_PARTNERS * n / 2:
         raise ValueError(
@@ -119,6 +70,7 @@ class Contrasts(NamedTuple):
     expansion: Edgeworth | None  # a and c of each difference, where they are wanted
     replicates: np.ndarray | None  # (A, B), of T under a difference of zero
     influences: np.ndarray  # (C, k), what each observation, or pair of them, adds to the models' estimates
+    seed: int  # of the resamples
 
     @property
     def live(self) -> np.ndarray:
@@ -145,7 +97,8 @@ class Contrasts(NamedTuple):
 
 def studentise(
     family: list[Hypothesis],
-    options: Options,
+    decision: Decision,
+    seed: int,
     engine: Engine | None = None,
     sensitive: bool = False,
     known: list[np.ndarray] | None = None,
@@ -153,15 +106,15 @@ def studentise(
     """Every hypothesis, on the same resamples; from all models' Gram matrices (S, n, n) where those are ``known``."""
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
-    options = options._replace(pairs=pairs_of(options.pairs, n))
-    chosen = choose_calibration(options, n, models)
-    weights = multinomial_weights(n, replicate_count(options.alpha, models), options.seed) if chosen == "bootstrap" else None
-    whole = options.guarded and weights is not None  # for the expansion beside the bootstrap
+    pairs = pairs_of(decision.pairs, n)
+    chosen = choose_calibration(decision, pairs, n, models)
+    weights = multinomial_weights(n, replicate_count(decision.alpha, models), seed) if chosen == "bootstrap" else None
+    whole = decision.guarded and weights is not None  # for the expansion beside the bootstrap
     against = against_last(models)
 
     def sums(number: int) -> GramSums:
         if known is not None:
-            assert options.pairs is None
+            assert pairs is None
             return matrix_sums(known[number], against)
         one = family[number]
         return gram_sums(
@@ -173,25 +126,25 @@ def studentise(
             None if whole else weights,
             sensitive=sensitive,
             whole=whole,
-            pairs=options.pairs,
-            seed=options.seed,
+            pairs=pairs,
+            seed=seed,
             engine=engine,
         )
 
-    return [contrasts_of(hypothesis, sums(number), options, chosen, weights) for number, hypothesis in enumerate(family)]
+    return [contrasts_of(hypothesis, sums(number), decision, seed, chosen, weights) for number, hypothesis in enumerate(family)]
 
 
-def choose_calibration(options: Options, n: int, models: int) -> str:
-    if options.variance not in ("auto", "jackknife") or options.pairs is not None:
+def choose_calibration(decision: Decision, pairs: int | None, n: int, models: int) -> str:
+    if decision.variance not in ("auto", "jackknife") or pairs is not None:
         return "normal"
-    if options.calibration != "auto":
-        return options.calibration
+    if decision.calibration != "auto":
+        return decision.calibration
     small = n <= BOOTSTRAP_LIMIT and (models - 1) * n**2 <= MATRIX_CELLS
-    return "bootstrap" if small and options.alpha >= SMALLEST_ALPHA else "edgeworth"
+    return "bootstrap" if small and decision.alpha >= SMALLEST_ALPHA else "edgeworth"
 
 
 def contrasts_of(
-    hypothesis: Hypothesis, sums: GramSums, options: Options, calibration: str, weights: np.ndarray | None
+    hypothesis: Hypothesis, sums: GramSums, decision: Decision, seed: int, calibration: str, weights: np.ndarray | None
 ) -> Contrasts:
     scores, n = hypothesis.scores, len(hypothesis.x)
     pairs = all_pairs(len(scores))
@@ -201,9 +154,9 @@ def contrasts_of(
     zeta, difference = ustatistic.components(rows, squares, sums.partners), ustatistic.u_statistic(rows)
     if sums.partners is not None:
         variance = ustatistic.incomplete_variance(zeta, sums.partners)
-    elif options.variance == "ustat":
+    elif decision.variance == "ustat":
         variance = ustatistic.ustat_variance(rows, squares)
-    elif options.variance == "vstat":
+    elif decision.variance == "vstat":
         variance = ustatistic.vstat_variance(rows, pairs.of(sums.diagonal))
     else:
         variance = ustatistic.jackknife_variance(rows)
@@ -211,18 +164,18 @@ def contrasts_of(
     rounding = ROUNDING * (scale[pairs.first] + scale[pairs.second]) / 2
     estimate, error = difference, error_of(variance, n, np.where(alike, np.inf, rounding))
     plain, influences = (estimate, error), 2 * ustatistic.centred(sums.rows) / (n - 2)
-    regularised = np.full(len(alike), options.variance == "regularised")
-    if options.variance == "auto" and options.guarded and sums.partners is None:  # the other calibrations are those of U itself
+    regularised = np.full(len(alike), decision.variance == "regularised")
+    if decision.variance == "auto" and decision.guarded and sums.partners is None:  # the other calibrations are those of U itself
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
-        order = np.random.default_rng(options.seed).permutation(n)[: n - n % 2]
+        order = np.random.default_rng(seed).permutation(n)[: n - n % 2]
         at_pairs = values_at(hypothesis, order)
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
         estimate = np.where(regularised, other.estimate, estimate)
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
-        if options.variance == "regularised":
+        if decision.variance == "regularised":
             plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
-    expanded = calibration == "edgeworth" or (calibration == "bootstrap" and options.guarded)
+    expanded = calibration == "edgeworth" or (calibration == "bootstrap" and decision.guarded)
     return Contrasts(
         hypothesis=hypothesis,
         sums=sums,
@@ -235,9 +188,10 @@ def contrasts_of(
         plain=plain,
         alike=alike,
         regularised=regularised,
-        expansion=expansion(hypothesis, sums, rows, pairs, options.seed) if expanded else None,
+        expansion=expansion(hypothesis, sums, rows, pairs, seed) if expanded else None,
         replicates=None if weights is None else studentised_replicates(sums, weights, pairs),
         influences=influences,
+        seed=seed,
     )
 
 
@@ -280,10 +234,10 @@ def said_of_pairs(test: Contrasts) -> str:
     )
 
 
-def said_of_size(test: Contrasts, options: Options) -> list[str]:
+def said_of_size(test: Contrasts, decision: Decision) -> list[str]:
     """What a small sample may hide; the level is claimed for the default test alone."""
     n = test.rows.shape[1]
-    if n >= CLAIMED or not test.live.any() or not options.guarded or options.variance != "auto":
+    if n >= CLAIMED or not test.live.any() or not decision.guarded or decision.variance != "auto":
         return []
     claim = f"n = {n} is small: the level is claimed from n = {CLAIMED} on"
     return [f"{claim}; with fewer observations rare ones may be missing, and p-values too small."]
@@ -312,7 +266,7 @@ def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: P
 # ------------------------------------------------------------- as a family of one-sided hypotheses
 
 
-def family_of(tests: list[Contrasts], options: Options, both: bool) -> Family:
+def family_of(tests: list[Contrasts], decision: Decision, both: bool) -> Family:
     """The live differences of all tests, one after another; where ``both`` sides count, then all of them turned round.
 
     Where the regularised form was chosen for a difference that is nearly degenerate, its T and the plain one must both be
@@ -326,19 +280,19 @@ def family_of(tests: list[Contrasts], options: Options, both: bool) -> Family:
 
     def studentised(estimates: list[np.ndarray], errors: list[np.ndarray]) -> np.ndarray:
         error = np.tile(np.concatenate(errors)[live], 1 + both)
-        return (joined(estimates) - options.margin) / error
+        return (joined(estimates) - decision.margin) / error
 
     plain = studentised([test.plain[0] for test in tests], [test.plain[1] for test in tests])
     replicates = None
     if tests[0].replicates is not None:
         replicates = joined(test.replicates for test in tests)
     scores = None
-    if replicates is None or options.guarded:
+    if replicates is None or decision.guarded:
         scores = plain
         if tests[0].expansion is not None:
             a, c = (joined(getattr(test.expansion, name) for test in tests) for name in "ac")
             transformed = Edgeworth(a, c).transformed(plain)
-            scores = np.minimum(transformed, plain) if options.guarded else transformed
+            scores = np.minimum(transformed, plain) if decision.guarded else transformed
         scores = np.minimum(
             scores,
             np.where(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from ..stein.bags import Sensitivity
 from .details import NOISY, SHIFTED, Diagnostics
 from .hypotheses import Hypothesis
 from .records import read_only
+
+if TYPE_CHECKING:
+    from ..problem import Evidence
 
 ROWS, COLUMNS = 128, 1_000  # observations whose noise is measured, and those they are paired with
 SIGNIFICANT = 3.0
@@ -38,29 +42,23 @@ def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
     )
 
 
-def diagnose(
-    hypothesis: Hypothesis,
-    number: int,
-    units: np.ndarray,
-    estimates: list[ScoreEstimate],
-    error: float,
-    known: Sensitivity | None = None,
-) -> Diagnostics:
+def diagnose(hypothesis: Hypothesis, evidence: Evidence, error: float, known: Sensitivity | None = None) -> Diagnostics:
     """Also the share of MCMC noise in the test's variance, and what is left of the chains' beginnings.
 
     Both come from g_i, the slope of h_1 in the score of observation i, on a subset of the observations. The share is
     mean_i 4 Var(g_i' score_i) / v, from the batch means. The shift is the difference that chains with different
     beginnings make to T: 2 mean_i g_i' (score_i - score'_i) over its standard ``error`` (of the fit of one model: the
-    standard deviation that U has where the model fits). The estimates' operator of this ``number`` is the hypothesis's; ``units``
-    took its scores to those of the test; the slopes are taken from the sensitivity of the row sums where that is ``known``.
+    standard deviation that U has where the model fits). The slopes are taken from the sensitivity of the row sums where that is
+    ``known``.
     """
+    estimates, number = evidence.scores, evidence.number(hypothesis)
     quality = chain_quality(estimates)
     means = [one.part("batch_means")[number] for one in estimates]
     sampled = [one for one, part in zip(estimates, means, strict=True) if part.shape[1]]
     if not error > 0 or not sampled:
         return quality
     n, (rows, slopes) = len(hypothesis.x), row_slopes(hypothesis, known)
-    slopes = slopes * units
+    slopes = slopes * evidence.prepared.units
     parts = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
         sign * projected(part, rows, slope) for sign, part, slope in zip((1, -1), means, slopes, strict=False) if part.shape[1]
     ]

@@ -3,70 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._compile import one_call
-from .._progress import progress_wanted
-from .._validation import check_probability, check_seed, noted
-from ..engines import Engine, opened
+from .._keywords import Options
+from ..engines import Engine
 from ..stein import gram_sums
 from .calibration import replicate_count
+from .diagnosis import diagnose
 from .doubts import Case
 from .fit_result import GoodnessOfFitResult
-from .hypotheses import Hypothesis, hypotheses
+from .hypotheses import Hypothesis
 from .influence import contribution_notes, row_doubts
 from .records import read_only
 from .resampling import multinomial_weights
-from .settings import as_settings
+from .unconverged import chain_doubts
 from .ustatistic import u_statistic
 
-
-@noted
-@one_call
-def goodness_of_fit_scores(
-    x,
-    scores,
-    kernel,
-    *,
-    operator=None,
-    alpha: float = 0.05,
-    seed: int = 0,
-    mask=None,
-    engine=None,
-    progress: bool | None = None,
-) -> GoodnessOfFitResult:
-    """Test H0: the data come from the model, from its scores at the data.
-
-    The null distribution of n KSD^2 is that of a degenerate U-statistic; it is approximated by the
-    bootstrap sum_{i != j} (w_i - 1)(w_j - 1) H_ij / (n - 1), w multinomial (Arcones and Giné 1992).
-
-    Examples
-    --------
-    >>> import numpy as np, lksd
-    >>> x = np.random.default_rng(0).normal(size=(200, 2))
-    >>> lksd.goodness_of_fit_scores(x, -(x - 1), lksd.kernels.IMQ.median(x)).reject  # P = N(1, I)
-    True
-    """
-    family = hypothesis_of(x, scores, kernel, operator, mask)
-    with progress_wanted(progress), opened(engine) as place:
-        result = judge_fit(family[0], alpha, seed, place)
-        case = Case(lambda: result, family, lambda family: judge_fit(family[0], alpha, seed, place), lambda one: one.reject)
-        doubt = row_doubts(case, x)
-    settings = as_settings({"kernel": kernel, "operator": operator, "alpha": alpha, "seed": seed})
-    return doubt.applied(replace(result, notes=contribution_notes(result.contributions[None]), settings=settings))
+if TYPE_CHECKING:
+    from ..problem import Problem
 
 
-def hypothesis_of(x, scores, kernel, operator, mask) -> list[Hypothesis]:
-    """The only one."""
-    if isinstance(kernel, (list, tuple)) or isinstance(operator, (list, tuple)):
+def conclude_fit(problem: Problem, engine: Engine) -> GoodnessOfFitResult:
+    """The answer about one model."""
+    alpha, seed = problem.options.decision.alpha, problem.options.run.seed
+    ((name, part),) = problem.evidence(engine).items()
+    family = only_one(part.family)
+
+    def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
+        return judge_fit(family[0], alpha, seed, engine)
+
+    result = test(family)
+    case = Case(lambda: result, family, test, lambda one: one.reject)
+    doubt = chain_doubts(case, problem.named.names, {name: part})
+    doubt = doubt.also(row_doubts(case, problem.observations.values, part.scores[0].index))
+    quality = diagnose(family[0], part, result.null_deviation / result.n)
+    notes = (*problem.notes_with(part), *contribution_notes(result.contributions[None]))
+    return doubt.applied(replace(result, diagnostics=doubt.of(quality), notes=notes))
+
+
+def conclude_given_fit(family: list[Hypothesis], options: Options, engine: Engine) -> GoodnessOfFitResult:
+    """The answer from scores that are given."""
+
+    def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
+        return judge_fit(family[0], options.decision.alpha, options.run.seed, engine)
+
+    result = test(only_one(family))
+    doubt = row_doubts(Case(lambda: result, family, test, lambda one: one.reject), family[0].x)
+    return doubt.applied(replace(result, notes=contribution_notes(result.contributions[None])))
+
+
+def only_one(family: list[Hypothesis]) -> list[Hypothesis]:
+    if len(family) > 1:
         raise ValueError("kernel and operator: expected one of each for a goodness-of-fit test; got several. Test them one by one.")
-    return hypotheses(x, (scores,), ("scores",), kernel, operator, mask)
+    return family
 
 
 def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -> GoodnessOfFitResult:
     """The statistic against its bootstrap."""
-    alpha, seed = check_probability("alpha", alpha), check_seed(seed)
     n = len(hypothesis.x)
     weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
     sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights, engine=engine)
@@ -83,7 +78,7 @@ def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -
         kernel=str(hypothesis.kernel),
         seed=seed,
         ksd=ksd,
-        operator=str(hypothesis.operator),
+        operator=hypothesis.operator_name,
         contributions=read_only(sums.rows / (n * (n - 1))),
         replicates=len(replicates),
         null_deviation=float(replicates.std()),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,9 @@ import numpy as np
 from .._documents import is_sparse
 from .._float64 import float64
 from .._validation import check_choice, check_count
+from ..domains import CONTINUOUS, DISCRETE, Prepared
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
-from ..scores.operators import CONTINUOUS, DISCRETE, NAMES
 from ..stein import Langevin, SteinOperator
 from .matching import as_given
 
@@ -41,36 +42,55 @@ class Hypothesis(NamedTuple):
         return self.x[rows], np.stack([score[rows] for score in self.scores])
 
 
-def hypotheses(x, scores, names, kernel, operator, mask) -> list[Hypothesis]:
-    """All pairs of a kernel and an operator; with several operators each score is a tuple, one for each."""
+def prepared_family(prepared: Prepared, titles: Sequence[str], smoothing: str) -> list[Hypothesis]:
+    """All kernels and operators of a call with models."""
+
+    def read(position: int, operator: SteinOperator):
+        pairs = zip(titles, prepared.scores, strict=True)
+        return prepared.x, tuple(operator.scores(title, parts[position], prepared.x) for title, parts in pairs)
+
+    return crossed(prepared.kernel, prepared.operators, read, smoothing=smoothing)
+
+
+def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> list[Hypothesis]:
+    """All kernels and operators of a call with scores; with several operators each score is a tuple, one for each."""
     scores, operator, notes = as_given(x, scores, names, operator, mask)
-    kernels = [as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])]
     several = isinstance(operator, (list, tuple))
+
+    def read(position: int, operator: SteinOperator):
+        observations = operator.observations(x, mask)
+        check_count("x", len(observations))
+        own = zip(names, scores, strict=True)
+        parts = [(name, part(score, name, position, len(wanted)) if several else score) for name, score in own]
+        return observations, tuple(operator.scores(name, score, observations) for name, score in parts)
+
     wanted = list(operator) if several else [operator]
-    if not kernels or not wanted:
+    return crossed(kernel, wanted, read, notes, sparse=is_sparse(x))
+
+
+def crossed(kernel, operators, read, notes: tuple[str, ...] = (), smoothing: str = "", sparse: bool = False) -> list[Hypothesis]:
+    """Every operator with every kernel; ``read`` gives the observations and scores of an operator."""
+    kernels = [as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])]
+    if not kernels or not operators:
         raise ValueError("kernel and operator: expected at least one of each; got an empty list. Give one.")
-    found, prepared = [], {}
-    for position, choice in enumerate(wanted):
+    found: list[Hypothesis] = []
+    known: dict[tuple[int, str], Any] = {}
+    for position, choice in enumerate(operators):
         for one in kernels:
-            built = as_operator(choice, one)
-            built.check_kernel(one)
-            check_counts(one, x)
-            if (key := (position, str(built))) not in prepared:
-                observations = built.observations(x, mask)
-                check_count("x", len(observations))
-                check_spread(observations)
-                chosen = [
-                    part(score, name, position, len(wanted)) if several else score
-                    for score, name in zip(scores, names, strict=True)
-                ]
-                checked = tuple(built.scores(name, score, observations) for name, score in zip(names, chosen, strict=True))
-                prepared[key] = observations, checked
-            found.append(Hypothesis(one, built, *prepared[key], (*notes, *check_fit(one, built, prepared[key][0]))))
+            operator = as_operator(choice, one)
+            operator.check_kernel(one)
+            if sparse:
+                check_counts(one)
+            if (key := (position, str(operator))) not in known:
+                known[key] = read(position, operator)
+                check_spread(known[key][0])
+            x, scores = known[key]
+            found.append(Hypothesis(one, operator, x, scores, (*notes, *check_fit(one, operator, x)), smoothing))
     return found
 
 
-def check_counts(kernel: Kernel, x) -> None:
-    if is_sparse(x) and isinstance(kernel, Mismatches):
+def check_counts(kernel: Kernel) -> None:
+    if isinstance(kernel, Mismatches):
         raise ValueError(
             f"kernel: expected BagOfWords for word counts, which have no positions; got {kernel}. Use BagOfWords(IMQ(), L)."
         )
@@ -117,8 +137,9 @@ def as_operator(choice, kernel: Kernel) -> SteinOperator:
             )
         return Langevin()
     if not isinstance(choice, str):
-        raise TypeError(f"operator: expected an operator object or one of {', '.join(NAMES)}; got {choice!r}. Give an instance.")
-    check_choice("operator", choice, NAMES)
+        known = ", ".join([*CONTINUOUS, *DISCRETE])
+        raise TypeError(f"operator: expected an operator object or one of {known}; got {choice!r}. Give an instance.")
+    check_choice("operator", choice, [*CONTINUOUS, *DISCRETE])
     if choice in CONTINUOUS:
         return CONTINUOUS[choice]()
     if not hasattr(kernel, "n_values"):

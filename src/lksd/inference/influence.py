@@ -14,7 +14,7 @@ from scipy.special import ndtri, pdtrc
 
 from .._far import is_far
 from .._text import pvalue_text
-from .._validation import MINIMUM_OBSERVATIONS, check_reals
+from .._validation import MINIMUM_OBSERVATIONS
 from ..kernels import BagOfWords
 from ..scores.observed import row_digests
 from ..stein import DiscreteOperator
@@ -60,7 +60,7 @@ COPIES = (
 )
 
 
-def row_doubts(case: Case, x, ids: np.ndarray | None = None) -> Doubts:
+def row_doubts(case: Case, x: np.ndarray, ids: np.ndarray | None = None) -> Doubts:
     """Of single observations; ``x`` are the data in their own coordinates, and ``ids`` name their rows."""
     ids = np.arange(len(case.family[0].x)) if ids is None else ids
     doubts = Doubts()
@@ -113,7 +113,7 @@ def copied_rows(x, hypothesis: Hypothesis) -> Bool[np.ndarray, " n"]:
     the reason for the groups that remain in one such part.
     """
     discrete, documents = isinstance(hypothesis.operator, DiscreteOperator), isinstance(hypothesis.kernel, BagOfWords)
-    rows = hypothesis.x if discrete else check_reals("x", x)
+    rows = hypothesis.x if discrete else x
     group, sizes = equal_rows(np.sort(rows, axis=1) if documents else rows)
     times = int(np.gcd.reduce(sizes)) if len(sizes) >= GROUPS else 1
     if times > 1:

@@ -8,40 +8,57 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from .._documents import read_documents
-from .._validation import column_names, column_order, to_numpy, warn
+from .._validation import column_names, column_order, default_labels, row_labels, to_numpy, warn
+from ..domains import Domain, Observations, is_estimate
 from ..scores import ScoreEstimate
-from ..scores.columns import with_columns
+from ..scores.estimate import with_columns
 from ..scores.observed import check_observed, row_digests
 from ..stein import DiscreteOperator, SteinOperator
 
 
-class Matched(NamedTuple):
-    """Models and scores in the columns of the data, the ids of the observations, and what is not known of them."""
-
-    models: list[Any]
-    index: Any
-    notes: tuple[str, ...] = ()
-
-
-def matched(x: Any, models: dict[str, Any], counts: bool | None, index: Any) -> Matched:
-    """Models as they are; scores in the columns of ``x``, refused where they were made at other observations or ids."""
-    given = {name: one for name, one in models.items() if isinstance(one, ScoreEstimate)}
-    if not given:
-        return Matched(list(models.values()), index)
-    first = next(iter(given.values())).operators[0]
-    discrete = isinstance(first, DiscreteOperator)
-    data = read_documents(x, first.n_values, counts) if isinstance(first, DiscreteOperator) else first.observations(x)
-    fitted = {name: at_data(f"scores of {name}", one, data, None if discrete else column_names(x)) for name, one in given.items()}
-    found = [fitted.get(name, model) for name, model in models.items()]
-    return Matched(found, common_index(given, index), notes_of(given))
+def with_one_operator(domain: Domain, model: Any, operator: Any) -> tuple[Any, Any]:
+    """A model, or scores of one operator, for a test that takes one; and which that is."""
+    operator = domain.linear if operator is None else operator
+    if not is_estimate(model):
+        return model, operator
+    if len(model.operators) == 1:
+        return model, None
+    found = [number for number, one in enumerate(model.operators) if is_called(one, operator)]
+    return (model.only(found[0]) if found else model), operator
 
 
-def common_index(given: dict[str, ScoreEstimate], index: Any) -> np.ndarray:
+def at_data(estimates: dict[str, ScoreEstimate], data: Observations, title: str) -> dict[str, ScoreEstimate]:
+    """Scores in the columns of the data; refused where they were made at other observations."""
+    return {name: one_at_data(title.format(name), one, data) for name, one in estimates.items()}
+
+
+def one_at_data(title: str, scores: ScoreEstimate, data: Observations) -> ScoreEstimate:
+    """The scores in the order of the data's columns; of documents no longer than the longest of them."""
+    values = data.values
+    order = column_order("x", data.columns, scores.columns, f"the columns of the {title}")
+    if scores.observed is not None:
+        check_observed(title, scores.observed, values if order is None else values[:, order])
+    elif len(values) != len(scores.index):
+        raise ValueError(
+            f"x: expected the {len(scores.index)} observations that the {title} belong to; got {len(values)}. Check x."
+        )
+    if order is not None:
+        scores = replace(with_columns(scores, np.argsort(order)), columns=data.columns, observed=row_digests(values))
+    width = values.shape[1]
+    if np.issubdtype(values.dtype, np.integer) and scores.part("score")[0].shape[1] > width and scores.observed is not None:
+        return scores.changed(lambda name, part: cut(name, part, width))
+    return scores
+
+
+def cut(name: str, part: Any, width: int) -> np.ndarray:
+    """Without positions that no document has."""
+    return np.asarray(part)[:, :, :, :width] if name == "batch_means" else part[:, :width]
+
+
+def common_index(estimates: dict[str, ScoreEstimate], index: Any) -> np.ndarray:
     """The ids that all scores have, and those that are asked for where some are."""
-    named = {f"scores of {name}": one.index for name, one in given.items()} | (
-        {} if index is None else {"index": np.asarray(index)}
-    )
+    named = {f"scores of {name}": one.index for name, one in estimates.items()}
+    named |= {} if index is None else {"index": np.asarray(index)}
     (first, ids), *others = named.items()
     for name, other in others:
         if not np.array_equal(ids, other):
@@ -55,9 +72,9 @@ def common_index(given: dict[str, ScoreEstimate], index: Any) -> np.ndarray:
     return ids
 
 
-def notes_of(given: dict[str, ScoreEstimate]) -> tuple[str, ...]:
+def untied_notes(estimates: dict[str, ScoreEstimate]) -> tuple[str, ...]:
     """And a warning, where nothing ties scores to their data."""
-    untied = [name for name, one in given.items() if one.observed is None]
+    untied = [name for name, one in estimates.items() if one.observed is None]
     if not untied:
         return ()
     note = f"scores of {', '.join(untied)} were saved without a digest of their data, so nothing says that they belong to x."
@@ -65,24 +82,20 @@ def notes_of(given: dict[str, ScoreEstimate]) -> tuple[str, ...]:
     return (note,)
 
 
-def at_data(title: str, scores: ScoreEstimate, data: np.ndarray, names: tuple[str, ...] | None) -> ScoreEstimate:
-    """The scores in the order of the data's columns; of documents no longer than the longest of them."""
-    order = column_order("x", names, scores.columns, f"the columns of the {title}")
-    if scores.observed is not None:
-        check_observed(title, scores.observed, data if order is None else data[:, order])
-    elif len(data) != len(scores.index):
-        raise ValueError(f"x: expected the {len(scores.index)} observations that the {title} belong to; got {len(data)}. Check x.")
-    if order is not None:
-        scores = replace(with_columns(scores, np.argsort(order)), columns=names, observed=row_digests(data))
-    width = data.shape[1]
-    if np.issubdtype(data.dtype, np.integer) and scores.part("score")[0].shape[1] > width and scores.observed is not None:
-        return scores.changed(lambda name, part: cut(name, part, width))
-    return scores
+def is_called(operator: SteinOperator, choice: Any) -> bool:
+    """Whether a name or an operator means this one."""
+    return type(operator).__name__.lower() == choice if isinstance(choice, str) else same((operator,), (choice,))
 
 
-def cut(name: str, part: Any, width: int) -> np.ndarray:
-    """Without positions that no document has."""
-    return np.asarray(part)[:, :, :, :width] if name == "batch_means" else part[:, :width]
+def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return len(a) == len(b) and all(bool(eqx.tree_equal(one, other)) for one, other in zip(a, b, strict=True))
+
+
+def listed(operators: tuple) -> str:
+    return ", ".join(str(one) for one in operators)
+
+
+# ------------------------------------------------------------- scores as arrays
 
 
 class Given(NamedTuple):
@@ -103,7 +116,7 @@ def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given
             wanted = tuple(operator) if isinstance(operator, (tuple, list)) else (operator,)
             if len(wanted) != len(one.operators) or not all(map(is_called, one.operators, wanted)):
                 raise ValueError(
-                    f"operator: expected {named(one.operators)}, to which {name} belongs; got {named(wanted)}. Leave it out."
+                    f"operator: expected {listed(one.operators)}, to which {name} belongs; got {listed(wanted)}. Leave it out."
                 )
             if not (one.support is None or one.support.is_real):
                 raise ValueError(
@@ -111,10 +124,9 @@ def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given
                     "Give the estimates to compare, rank or goodness_of_fit, which take care of it."
                 )
         first = next(iter(estimates.values())).operators[0]
-        data = first.observations(x, mask)
         columns = None if isinstance(first, DiscreteOperator) else column_names(x)
-        common_index(estimates, None)
-        estimates = {name: at_data(f"scores {name!r}", one, data, columns) for name, one in estimates.items()}
+        ids = common_index(estimates, None)
+        estimates = at_data(estimates, Observations(first.observations(x, mask), ids, columns), "scores {!r}")
     labelled = [label for label in (x, *scores) if row_labels(label) is not None or column_names(label) is not None]
     found = []
     for name, one in zip(names, scores, strict=True):
@@ -123,7 +135,7 @@ def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given
             found.append(estimates[name].part("score") if several else estimates[name].part("score")[0])
         else:
             found.append(as_labelled(x, one, name, labelled[0] if labelled else x))
-    return Given(found, operator, notes_of(estimates))
+    return Given(found, operator, untied_notes(estimates))
 
 
 def as_labelled(x: Any, score: Any, name: str, reference: Any) -> Any:
@@ -142,11 +154,6 @@ def as_labelled(x: Any, score: Any, name: str, reference: Any) -> Any:
     return array if order is None else array[:, order]
 
 
-def row_labels(value: Any) -> Any:
-    """The row index of a pandas object; None for anything else."""
-    return value.index if hasattr(value, "iloc") and hasattr(value, "to_numpy") else None
-
-
 def row_order(name: str, given: Any, wanted: Any) -> np.ndarray | None:
     """Where the rows with the wanted labels stand; None where they stand so already, or one side only numbers its rows."""
     if given is None or wanted is None or given.equals(wanted):
@@ -163,23 +170,3 @@ def row_order(name: str, given: Any, wanted: Any) -> np.ndarray | None:
     if not same:
         raise ValueError(f"{name}: expected rows with the labels of x, each once; it has others. Select the same rows.")
     return given.get_indexer(wanted)
-
-
-def default_labels(labels: Any) -> Any:
-    """0, 1, 2, ... as pandas numbers rows that have no labels."""
-    import pandas
-
-    return pandas.RangeIndex(len(labels))
-
-
-def is_called(operator: SteinOperator, choice: Any) -> bool:
-    """Whether a name or an operator means this one."""
-    return type(operator).__name__.lower() == choice if isinstance(choice, str) else same((operator,), (choice,))
-
-
-def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    return len(a) == len(b) and all(bool(eqx.tree_equal(one, other)) for one, other in zip(a, b, strict=True))
-
-
-def named(operators: tuple) -> str:
-    return ", ".join(str(one) for one in operators)

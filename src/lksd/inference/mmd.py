@@ -9,7 +9,7 @@ import numpy as np
 
 from .._compile import one_call
 from .._documents import as_tokens, is_ragged, is_sparse
-from .._validation import check_count, check_probability, check_range, check_reals, in_columns_of
+from .._validation import check_count, check_probability, check_range, check_reals, column_names, in_columns
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from .calibration import Edgeworth
 from .kernel_sums import cross_sums, own_sums
@@ -99,7 +99,8 @@ def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
             raise ValueError(
                 f"kernel: expected one for documents, such as BagOfWords(IMQ(), L); got {kernel}. Or give plain arrays."
             )
-        arrays = [check_reals(name, in_columns_of(given["x"], one, name)) for name, one in given.items()]
+        columns = column_names(given["x"])
+        arrays = [check_reals(name, in_columns(columns, one, name)) for name, one in given.items()]
     else:
         arrays = [as_tokens(one) for one in given.values()]
         for name, tokens in zip(given, arrays, strict=True):

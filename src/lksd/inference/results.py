@@ -180,6 +180,7 @@ class ComparisonResult(DifferenceResult):
     order: np.ndarray | None = None
     mmd: MMDResult | None = None
     kept: np.ndarray | None = None
+    names: tuple[str, ...] = ("P", "Q")
 
     @property
     def ksd_tests(self) -> tuple[ComparisonResult, ...]:

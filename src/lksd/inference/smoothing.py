@@ -13,11 +13,10 @@ from .._far import column_spreads
 from .._float64 import float64
 from .._keys import as_keys, noise_keys
 from .._padding import in_parts
-from .._validation import SEEDS, check_reals, warn
+from .._validation import SEEDS, warn
+from ..domains import Observations, is_estimate, kind_of
 from ..models.base import float64_leaves
 from ..models.smoothing import smoothed
-from ..scores import ScoreEstimate, is_discrete
-from ..scores.estimate import check_index
 
 # In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
 # degenerate statistic have tails that hide the other scales.
@@ -29,38 +28,36 @@ ISOLATED = 1e-3  # of a component's observations, the share that is shared with 
 class Rung(NamedTuple):
     """One scale of noise: the data and the models with it."""
 
-    x: Any
+    x: np.ndarray
     models: list[Any]
-    holdout: Any
+    holdout: np.ndarray | None
     name: str  # as part of the operator's
 
 
-def rungs(x, models: dict[str, Any], holdout, smooth, seed: int, index) -> list[Rung]:
+def rungs(observations: Observations, models: dict[str, Any], holdout: np.ndarray | None, smooth: Any, seed: int) -> list[Rung]:
     """The hypothesis at every scale; without ``smooth`` there is one, as it stands."""
+    data, given = observations.values, list(models.values())
     if smooth is None:
-        return [Rung(x, list(models.values()), holdout, "")]
+        return [Rung(data, given, holdout, "")]
     for name, model in models.items():
-        if isinstance(model, ScoreEstimate):
+        if is_estimate(model):
             raise ValueError(f"smooth: expected models, which can be blurred; {name} is scores. Give the model itself.")
-        if is_discrete(model) or model.directional:
+        if kind_of(model) != "reals":
             raise ValueError(f"smooth: expected models of real vectors; {model} is of another kind. Leave it out.")
         if not model.normalised:
             raise ValueError(f"smooth: expected a normalised likelihood; that of {model} lacks a factor. Leave it out.")
-    data = check_reals("x", x)
-    other = None if holdout is None else check_reals("holdout", holdout)
-    found, deviations = [], column_spreads(data if other is None else other)
+    found, deviations = [], column_spreads(data if holdout is None else holdout)
     for scale in scales(smooth):
         if scale == 0:
-            found.append(Rung(x, list(models.values()), holdout, ""))
+            found.append(Rung(data, given, holdout, ""))
             continue
         sigma = scale * deviations if isinstance(smooth, str) else np.asarray(scale)
         unit = " standard deviations" if isinstance(smooth, str) else ""
-        blurred = blur(data, sigma, seed, check_index(index, len(data)))
         found.append(
             Rung(
-                blurred,
-                [smoothed(model, sigma) for model in models.values()],
-                None if other is None else blur(other, sigma, (seed + 1) % SEEDS, np.arange(len(other))),
+                blur(data, sigma, seed, observations.ids),
+                [smoothed(model, sigma) for model in given],
+                None if holdout is None else blur(holdout, sigma, (seed + 1) % SEEDS, np.arange(len(holdout))),
                 f", data and models blurred by {scale:g}{unit}",
             )
         )
@@ -95,17 +92,16 @@ def warn_of_isolation(x, models: dict[str, Any]) -> None:
     """A warning where components of a mixture hardly share an observation: scores do not see their weights."""
     found = [name for name, model in models.items() if hasattr(model, "responsibilities") and is_isolated(x, model)]
     if found:
-        remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
+        remedy = "" if kind_of(models[found[0]]) == "directions" else " smooth='auto' lets the test see them."
         warn(f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}")
 
 
 def is_isolated(x, model) -> bool:
     """Whether a component that has observations shares fewer than ``ISOLATED`` of them with the others."""
-    data = check_reals("x", x)
-    if data.shape[1] != model.means.shape[1]:
+    if x.shape[1] != model.means.shape[1]:
         return False  # which is said elsewhere
     model = float64_leaves(model)
-    shares = in_parts(lambda rows: _responsibilities(model, rows), (data,), ROWS, ROWS)
+    shares = in_parts(lambda rows: _responsibilities(model, rows), (x,), ROWS, ROWS)
     own, shared = shares.sum(0), (shares * (1 - shares)).sum(0)
     used = own >= 1
     return bool(used.sum() > 1 and np.min(shared[used] / own[used]) < ISOLATED)

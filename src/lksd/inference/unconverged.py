@@ -9,32 +9,26 @@ lowers, the model's discrepancy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
-from ..scores import ScoreEstimate
 from ..stein import score_slopes
 from .details import Unconverged
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
-from .preparation import Prepared
+
+if TYPE_CHECKING:
+    from ..problem import Evidence
 
 DOUBTED = 0.02  # share of the observations
 COLUMNS = 1_000  # observations from which slopes are taken
 LISTED = 5  # observations in a sentence
 
 
-class Made(NamedTuple):
-    """The scores behind hypotheses: an estimate of each model, and what the test takes of them."""
-
-    scores: list[ScoreEstimate]
-    prepared: Prepared
-
-
-def chain_doubts(case: Case, names: Sequence[str], made: dict[str, Made]) -> Doubts:
+def chain_doubts(case: Case, names: Sequence[str], made: dict[str, Evidence]) -> Doubts:
     """Of chains that have not converged; ``made`` has the scores of every smoothing in the family."""
     failed = {name: rows for number, name in enumerate(names) if (rows := failed_rows(number, made)).any()}
     if not failed:
@@ -47,7 +41,7 @@ def chain_doubts(case: Case, names: Sequence[str], made: dict[str, Made]) -> Dou
     return Doubts(tuple(f"{one}." for one in found), withheld, found)
 
 
-def failed_rows(number: int, made: dict[str, Made]) -> np.ndarray:
+def failed_rows(number: int, made: dict[str, Evidence]) -> np.ndarray:
     """Where chains of a model have not converged, under any smoothing."""
     estimates = [one.scores[number] for one in made.values()]
     nowhere = np.zeros(len(estimates[0].index), dtype=bool)
@@ -80,7 +74,7 @@ def reason(case: Case, found: tuple[Unconverged, ...], without: Any, others: Cal
     return None
 
 
-def other_answers(names: Sequence[str], failed: dict[str, np.ndarray], made: dict[str, Made], case: Case) -> Iterator[Any]:
+def other_answers(names: Sequence[str], failed: dict[str, np.ndarray], made: dict[str, Evidence], case: Case) -> Iterator[Any]:
     """The results with scores of single chains that raise the discrepancy of a model the most, and that lower it the most."""
     for name, rows in failed.items():
         number = list(names).index(name)
@@ -88,9 +82,9 @@ def other_answers(names: Sequence[str], failed: dict[str, np.ndarray], made: dic
             yield case.test([with_extremes(one, number, np.flatnonzero(rows), made[one.smoothing], sign) for one in case.family])
 
 
-def with_extremes(hypothesis: Hypothesis, number: int, rows: np.ndarray, made: Made, sign: int) -> Hypothesis:
+def with_extremes(hypothesis: Hypothesis, number: int, rows: np.ndarray, made: Evidence, sign: int) -> Hypothesis:
     """The hypothesis with the scores of model ``number`` at ``rows`` as one chain has them, the most to one side."""
-    operator = next(i for i, one in enumerate(made.prepared.operators) if one is hypothesis.operator)
+    operator = made.number(hypothesis)
     means = made.scores[number].part("batch_means")[operator][rows].mean(2)  # (k, C, ...)
     own = made.scores[number].part("score")[operator][rows]
     moves = (means - own[:, None]) * made.prepared.units

@@ -13,11 +13,12 @@ import numpy as np
 from ..inference.beside_mmd import mmd_of_means
 from ..inference.calibration import BOOTSTRAP_LIMIT
 from ..inference.comparison import decide
-from ..inference.contrasts import Options, studentise
+from ..inference.contrasts import studentise
 from ..inference.hypotheses import Hypothesis
 from ..inference.kernel_sums import own_sums
 from ..inference.mmd import judge_means
 from ..kernels import Kernel, PerCoordinate
+from ..options import Decision
 from ..stein import Langevin, SteinOperator
 from ..stein.gram import gram_matrix
 from .experiment import Outcome, Task, timed
@@ -156,10 +157,11 @@ def score_test(
     family: list[Hypothesis], known: list[np.ndarray] | None, how: tuple[str, str], seed: int, means: Means | None, alpha: float
 ):
     """``compare_scores``, and beside the MMD where its ``means`` are given."""
-    options = Options("greater", alpha, 0.0, *how, "max-t", seed).checked()
-    tests = studentise(family, options, known=known)
-    mmd = None if means is None else mmd_of_means(*means, family[0].kernel, options)
-    result, _ = decide(tests, options, mmd)
+    variance, calibration = how
+    decision = Decision(alpha=alpha, variance=variance, calibration=calibration)
+    tests = studentise(family, decision, seed, known=known)
+    mmd = None if means is None else mmd_of_means(*means, family[0].kernel, alpha, seed)
+    result, _ = decide(tests, decision, mmd)
     strongest = min(result.ksd_tests, key=lambda one: (one.pvalue, -one.statistic))
     return strongest if result.mmd is None else min((strongest, result.mmd), key=lambda one: one.pvalue)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -13,7 +12,6 @@ from .._errors import reason_of
 from ..models import LDA, LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent
-from ..supports import Coordinates, Support, read_support
 from .chains import own_start
 
 
@@ -72,42 +70,6 @@ def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
 def speaks_of_words(*models) -> bool:
     """Whether observations are documents: a model knows the words, or is a topic model."""
     return any(isinstance(model, LDA) or getattr(model, "vocabulary", None) is not None for model in models)
-
-
-def check_support(model: Any, declared: Any, x: np.ndarray, ids: np.ndarray) -> Support | None:
-    """Where the model says that observations lie: all of these do. A model that says nothing is not given integers."""
-    support = read_support(declared, x.shape[1])
-    if support is None:
-        whole = np.flatnonzero((x == np.rint(x)).all(0))
-        if len(whole):
-            which = "x" if len(whole) == x.shape[1] else f"column {whole[0]} of x"
-            raise ValueError(
-                f"x: expected real numbers for {model}, which does not say what it describes; {which} holds integers "
-                "only. A model of integers 0 .. L-1 declares n_values = L; counts without a bound cannot be compared yet; a "
-                "model that treats ratings, counts or rounded values as real numbers declares support = 'real'."
-            )
-        return None
-    check_inside(str(model), support, x, ids)
-    return support
-
-
-def check_inside(name: str, support: Support, x: np.ndarray, ids: np.ndarray) -> None:
-    """All observations lie inside the support of the model of this name."""
-    inside = Coordinates.of(support, x.shape[1]).inside(x)
-    if inside.all():
-        return
-    row, column = (int(i) for i in np.argwhere(~inside)[0])
-    value, count = x[row, column], int((~inside.all(1)).sum())
-    at_end = value in [end[column] for end in support.bounds(x.shape[1])] or (support.simplex and value in (0.0, 1.0))
-    why = (
-        "No density describes exact values at an end: leave them out, or use a model that gives them a probability."
-        if at_end
-        else "The model gives no density there: leave them out, or use another model."
-    )
-    raise ValueError(
-        f"x: {name} describes {support}; observation {ids[row]} has {value:g} in column {column} "
-        f"(observations of this kind: {count}). {why}"
-    )
 
 
 def kinds(z) -> set[str]:

@@ -20,18 +20,18 @@ from .._compile import compiled, remembered
 from .._errors import reason_of
 from .._float64 import float64
 from .._keys import simulation_key
-from .._validation import check_seed, warn
+from .._validation import warn
 from ..models import PosteriorPredictive
 from ..models.base import float64_leaves, of_length
 from ..models.behaviour import behaviour
+from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
 from .chains import control_variate
 from .checks import check_model, checked_latent, kinds, latent_shapes
 from .conditional import Point, conditional_score, model_at
-from .estimate import choose_sampler, read
+from .estimate import choose_sampler
 from .exact import check_exact, exact_score
-from .operators import is_discrete
 from .ratios import exact_ratios, has_exact_ratios
 from .residuals import Regression, regression
 from .result import ScoreEstimate
@@ -71,22 +71,16 @@ class Way(NamedTuple):
     move: str | None  # the model's own draw of z, if it is used
 
 
-def check_identities(
-    models: dict[str, Any], x, operators, *, seed, exact=None, sampler=None, counts=None, coordinates=None, **_
-) -> None:
-    """A warning for each model that does not fit its own draws; the options are those of ``estimate_scores``."""
-    known: dict[bool, np.ndarray] = {}  # the data, as models of one length and of any take them
+def check_identities(models: dict[str, Any], x: np.ndarray, seed: int, chains: Chains, coordinates=None) -> None:
+    """A warning for each model that does not fit its own draws, which are as long as the observations ``x``."""
     for name, model in models.items():
         if not is_open(model):
             continue
         prefix = f"{name}: " if name else ""
+        length = int(np.median((x >= 0).sum(1))) if model.any_length else x.shape[1]
         try:
             check_model(model)
-            if model.any_length not in known:
-                known[model.any_length] = read(model, operators, x, counts)
-            data = known[model.any_length]
-            length = int(np.median((data >= 0).sum(1))) if model.any_length else data.shape[1]
-            found = check_identity(model, data[:1, :length], seed, exact=exact, sampler=sampler, coordinates=coordinates)
+            found = check_identity(model, x[:1, :length], seed, chains.exact, chains.sampler, coordinates)
         except ValueError as error:
             raise ValueError(f"{prefix}{error}") from error
         for misfit in found:
@@ -106,7 +100,7 @@ def is_open(model: Any) -> bool:
 
 
 @float64
-def check_identity(model: Any, one, seed: int, *, exact=None, sampler=None, coordinates=None) -> tuple[str, ...]:
+def check_identity(model: Any, one, seed: int, exact=None, sampler=None, coordinates=None) -> tuple[str, ...]:
     """What is wrong with the scores of a model at its own draws, which have the shape of the observations ``one`` (1, D).
 
     ``coordinates`` map x to reals without a boundary, in which the scores are used.
@@ -115,7 +109,7 @@ def check_identity(model: Any, one, seed: int, *, exact=None, sampler=None, coor
     way = way_of(model, point, exact, sampler)
     count = max(FEWEST[way.exact], NUMBERS // way.length)
     count = count if count < BATCH else -(-count // BATCH) * BATCH
-    rng, key = np.random.default_rng(check_seed(seed)), simulation_key(seed)
+    rng, key = np.random.default_rng(seed), simulation_key(seed)
 
     def simulate(part: int) -> tuple[Draws, float]:
         arguments = (model, key, jnp.asarray(part), count, way)
@@ -153,7 +147,7 @@ def several(simulate) -> tuple[Draws, float]:
 
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
-    length, discrete = point.shape[1], is_discrete(model)
+    length, discrete = point.shape[1], hasattr(model, "n_values")
     look = partial(behaviour, model, length)
     if exact is not False and (has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None):
         check_exact(model, point, neighbours(model, point))
@@ -170,7 +164,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
     def one(key):
         key_pair, key_move = jax.random.split(key)
         z, x = of_length(model, way.length).sample(key_pair)
-        x = x.astype(jnp.int32 if is_discrete(model) else jnp.float64)
+        x = x.astype(jnp.int32 if hasattr(model, "n_values") else jnp.float64)
         point, nothing = Point(x, neighbours(model, x)), jnp.zeros(0)
         if way.exact:
             return x, marginal_score(model, point), nothing, nothing, nothing
@@ -181,7 +175,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
         reals, integers = (ravel_pytree(part)[0].astype(jnp.float64) for part in split_latent(u))
         score = conditional_score(here, point, here.constrain(u), averaged=False)[1].reshape(*x.shape, -1)
         slope = control_variate(here, x, u) if model.normalised and reals.size else nothing
-        return x, score if is_discrete(model) else score[:, 0], reals, slope, integers
+        return x, score if hasattr(model, "n_values") else score[:, 0], reals, slope, integers
 
     keys = jax.random.split(jax.random.fold_in(key, part), count).reshape(-1, min(count, BATCH))
     return jax.tree.map(lambda found: found.reshape(count, *found.shape[2:]), jax.lax.map(jax.vmap(one), keys))
@@ -189,7 +183,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
 
 def neighbours(model: Any, x):
     """The two values beside each of integers, on the cycle of all."""
-    return jnp.stack([x + 1, x - 1], -1) % model.n_values if is_discrete(model) else None
+    return jnp.stack([x + 1, x - 1], -1) % model.n_values if hasattr(model, "n_values") else None
 
 
 def marginal_score(model: Any, point: Point):
@@ -240,7 +234,7 @@ class Test(NamedTuple):
 
 
 def fitted(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
-    size = int(model.n_values) if is_discrete(model) else None
+    size = int(model.n_values) if hasattr(model, "n_values") else None
     plain = size is None and not model.directional
     test = Test(size, model.directional, regression(draws.x, draws.u, rng) if plain else None)
     return test._replace(frames=tuple(chart.framed(rng) for chart in test.charts(draws, own=True)))

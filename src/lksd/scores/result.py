@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._text import Table, rhat_text, visible
-from ..stein import Langevin, SteinOperator
+from ..stein import DiscreteOperator, Langevin, Spherical, SteinOperator
 from ..supports import Support
 
 PARTS = ("score", "mcse", "batch_means")
@@ -81,6 +81,14 @@ class ScoreEstimate:
     @property
     def operators(self) -> tuple[SteinOperator, ...]:
         return self.operator if isinstance(self.operator, tuple) else (self.operator,)
+
+    @property
+    def kind(self) -> str:
+        """The kind of data that the model describes."""
+        first = self.operators[0]
+        if isinstance(first, DiscreteOperator):
+            return "graphs" if self.graphs else "documents"
+        return "directions" if isinstance(first, Spherical) else "reals"
 
     def part(self, name: str) -> tuple[np.ndarray, ...]:
         """``score``, ``mcse`` or ``batch_means``, one for each operator."""

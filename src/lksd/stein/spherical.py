@@ -46,9 +46,9 @@ class Spherical(SteinOperator):
         return spherical_block(kernel, x, raised(x, scores_x), y, raised(y, scores_y))
 
 
-def check_directions(name: str, x) -> np.ndarray:
+def check_directions(name: str, value) -> np.ndarray:
     """Vectors of length 1 up to ``TOLERANCE``, made so to rounding."""
-    rows = check_reals(name, x)
+    rows = check_reals(name, value)
     if rows.shape[1] < 2:
         raise ValueError(f"{name}: expected unit vectors of at least 2 coordinates; got 1. Directions need a plane.")
     lengths = np.linalg.norm(rows, axis=1)

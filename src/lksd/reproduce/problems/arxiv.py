@@ -20,10 +20,10 @@ from ... import discrete_operators, estimate_scores
 from ..._progress import track
 from ..._storage import write_whole
 from ...adapters import from_gensim
+from ...domains import DISCRETE
 from ...engines import Engine
 from ...kernels import IMQ, BagOfWords, Kernel
 from ...models import LDA
-from ...scores.operators import DISCRETE
 from ...stein import SteinOperator
 from ..abstracts import corpus, of_length, topic_model
 from ..experiment import TABLE, Experiment, Outcome, Task

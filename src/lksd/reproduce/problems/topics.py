@@ -11,11 +11,11 @@ import numpy as np
 
 from ... import discrete_operators, estimate_scores
 from ..._float64 import as_float64
+from ...domains import DISCRETE
 from ...inference.kernel_sums import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
 from ...models import LDA
 from ...models.drawing import draw
-from ...scores.operators import DISCRETE
 from ...stein import SteinOperator
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
 from ..testing import Scored, run_tests

@@ -1,0 +1,221 @@
+"""The keywords of the verbs, as type checkers see them, and how they become records.
+
+A verb says which keywords it takes by the type of its ``**keywords``. What a keyword means, its
+default and its checks stand in ``options.py`` alone; a test holds the two lists together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from inspect import Parameter, cleandoc, signature
+from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
+
+from ._compile import one_call
+from ._validation import noted
+from .options import Chains, Decision, Reading, Record, Run
+from .samplers import Sampler, Start
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+RECORDS: tuple[type[Any], ...] = (Decision, Chains, Reading, Run)
+
+
+class FitKeywords(TypedDict, total=False):
+    """Of a decision about one model."""
+
+    decision: Decision
+    alpha: float
+    calibration: Any
+
+
+class PairsKeywords(FitKeywords, total=False):
+    """Of a decision about all pairs of several models."""
+
+    margin: float
+    variance: str
+    correction: str
+    pairs: int | None
+
+
+class DecisionKeywords(PairsKeywords, total=False):
+    """Of a decision about two models."""
+
+    alternative: str
+
+
+class ChainsKeywords(TypedDict, total=False):
+    """Of scores by chains."""
+
+    chains: int | Chains | None
+    sampler: Sampler | None
+    warmup: int | None
+    draws: int | None
+    exact: bool | None
+    unbiased: bool
+    meeting_limit: int | None
+    control_variates: str
+    initial: Start | None
+
+
+class DocumentsKeywords(TypedDict, total=False):
+    """Of how observations are read."""
+
+    index: Any
+    counts: bool | None
+    drop_empty: bool
+
+
+class ReadingKeywords(DocumentsKeywords, total=False):
+    """Of how observations are read and compared."""
+
+    holdout: Any
+    standardise: bool
+    smooth: Any
+
+
+class ComputeKeywords(TypedDict, total=False):
+    """Of how a call with scores is computed."""
+
+    run: Run
+    seed: int
+    engine: Any
+    progress: bool | None
+
+
+class RunKeywords(ComputeKeywords, total=False):
+    """Of how a call with models is computed."""
+
+    checkpoint: Any
+    batch_size: int | None
+
+
+class EstimateKeywords(ChainsKeywords, DocumentsKeywords, RunKeywords, total=False):
+    """Of ``estimate_scores``."""
+
+
+class CompareKeywords(DecisionKeywords, ChainsKeywords, ReadingKeywords, RunKeywords, total=False):
+    """Of ``compare``."""
+
+
+class RankKeywords(PairsKeywords, ChainsKeywords, ReadingKeywords, RunKeywords, total=False):
+    """Of ``rank``."""
+
+
+class GoodnessOfFitKeywords(FitKeywords, ChainsKeywords, ReadingKeywords, RunKeywords, total=False):
+    """Of ``goodness_of_fit``."""
+
+
+class CompareScoresKeywords(DecisionKeywords, ComputeKeywords, total=False):
+    """Of ``compare_scores``."""
+
+
+class RankScoresKeywords(PairsKeywords, ComputeKeywords, total=False):
+    """Of ``rank_scores``."""
+
+
+class FitScoresKeywords(FitKeywords, ComputeKeywords, total=False):
+    """Of ``goodness_of_fit_scores``."""
+
+
+class Options(NamedTuple):
+    """All options of a call."""
+
+    decision: Decision
+    chains: Chains
+    reading: Reading
+    run: Run
+
+    @classmethod
+    def read(cls, verb: Callable, keywords: Any) -> Options:
+        """From the keywords of a call: records, single options, or both for different ones."""
+        allowed = signature(verb).parameters
+        for name in keywords:
+            if name not in allowed:
+                near = get_close_matches(name, allowed, 1, 0)[0]
+                raise TypeError(
+                    f"{verb.__name__}: there is no option {name!r}. The nearest is {near!r}; "
+                    f"help(lksd.{verb.__name__}) lists them all."
+                )
+        return cls(*(read_record(kind, verb.__name__, allowed, keywords) for kind in RECORDS))
+
+    def two_sided(self) -> Options:
+        """The same for questions that have two sides by themselves."""
+        return self._replace(decision=replace(self.decision, alternative="two-sided"))
+
+    def flat(self, *without: str) -> dict[str, Any]:
+        """Every option by its name."""
+        return flat(self, without)
+
+    def given(self, *without: str) -> dict[str, Any]:
+        """The options of a call in which scores are given."""
+        return flat((self.decision, self.run), (*without, "checkpoint", "batch_size"))
+
+
+def flat(records: tuple[Any, ...], without: tuple[str, ...]) -> dict[str, Any]:
+    names = {one.name: record for record in records for one in fields(record)}
+    return {name: getattr(record, name) for name, record in names.items() if name not in without}
+
+
+def read_record(kind: type[Any], verb: str, allowed: Any, keywords: dict[str, Any]) -> Any:
+    """One record of a call, with what is said beside it."""
+    whole = keywords.get(kind.keyword)
+    whole = whole if isinstance(whole, kind) else None
+    single = {
+        one.name: keywords[one.name]
+        for one in fields(kind)
+        if one.name in keywords and keywords[one.name] is not whole
+    }
+    if whole is None:
+        if kind.keyword in keywords and kind.keyword not in single:
+            raise TypeError(
+                f"{kind.keyword}: expected a lksd.{kind.__name__}; "
+                f"got {keywords[kind.keyword]!r}. Give a record, or single options."
+            )
+        return kind(**single)
+    for name in single:
+        raise TypeError(
+            f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out."
+        )
+    for name in whole.changed():
+        if name not in allowed and name != "alternative":
+            raise TypeError(f"{name}: {verb} does not take this option. Leave it out of {whole}.")
+    return whole
+
+
+def verb(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """The decorator of a public function: its options are in its signature and its help.
+
+    What models read from outside is looked at once for the time of the call, and warnings that
+    are given on the way become notes of the result.
+    """
+    wrapper: Any = noted(one_call(function))
+    types = get_type_hints(get_args(get_type_hints(function, include_extras=True)["keywords"])[0])
+    own = signature(function).parameters.values()
+    parameters = [one for one in own if one.kind != Parameter.VAR_KEYWORD]
+    texts = []
+    for kind in RECORDS:
+        known = {one.name: one.default for one in fields(kind)} | {kind.keyword: None}
+        explained = parameter_texts(kind)
+        for name in [one for one in known if one in types]:
+            parameters.append(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=known[name], annotation=types[name])
+            )
+            texts.append(explained[name])
+    wrapper.__signature__ = signature(function).replace(parameters=parameters)
+    before, examples, after = cleandoc(function.__doc__ or "").partition("\nExamples\n")
+    wrapper.__doc__ = "\n".join([before.rstrip(), *texts, examples + after])
+    return wrapper
+
+
+def parameter_texts(kind: type[Record]) -> dict[str, str]:
+    """What the docstring of a record says of each option, and of the record as one."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in cleandoc(kind.__doc__ or "").partition("----------\n")[2].splitlines():
+        if line and not line.startswith(" "):
+            name = line.partition(" :")[0]
+        found[name] = f"{found[name]}\n{line}" if name in found else line
+    whole = f"{kind.keyword} : lksd.{kind.__name__}, optional\n    The options of a {kind.__name__} record as one."
+    return {kind.keyword: whole} | {one: text.rstrip() for one, text in found.items()}

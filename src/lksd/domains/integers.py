@@ -1,0 +1,222 @@
+"""Observations that are integers: categories, documents and graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
+from .._validation import check_choice, warn
+from .._vocabulary import Vocabulary
+from ..kernels import IMQ, BagOfWords, Hamming, Kernel
+from ..models import LDA
+from ..stein import (
+    Barker,
+    Difference,
+    DiscreteOperator,
+    Gibbs,
+    vocabulary_order,
+)
+from .base import Domain, Observations, Prepared, check_index, is_estimate
+from .reals import CONTINUOUS, is_continuous
+from .words import read_words
+
+DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
+BOTH = ("difference", "barker")
+
+
+@dataclass(frozen=True)
+class Integers(Domain):
+    """Values 0 .. n_values - 1; positions after the end of an observation hold -1."""
+
+    describes: ClassVar[str] = "integers"
+    discrete: ClassVar[bool] = True
+    linear: ClassVar[str] = "difference"
+    default: ClassVar[tuple[str, ...]] = BOTH  # operators
+
+    n_values: int
+    exchangeable: bool
+    without_positions: bool = False  # since word counts have none
+    vocabulary: Vocabulary | None = None
+    documents: bool = False  # whether people speak of documents and words
+
+    @classmethod
+    def read(cls, x, models, reading):
+        x, models, notes = read_words(x, models, reading)
+        size, counts = check_alphabets(models), reading.counts
+        filled = drop_empty_documents(x, size, counts) if reading.drop_empty else Filled(x)
+        any_length = all(is_estimate(model) or model.any_length for model in models)
+        values = read_documents(filled.x, size, counts, any_length)
+        known = [one.vocabulary for one in models if getattr(one, "vocabulary", None) is not None]
+        domain = cls(
+            n_values=size,
+            exchangeable=all(model.exchangeable for model in models),
+            without_positions=is_sparse(filled.x) or bool(counts),
+            vocabulary=known[0] if known else None,
+            documents=bool(known) or any(isinstance(model, LDA) for model in models),
+        )
+        ids = check_index(filled.index_of(reading.index), len(values))
+        notes = (*notes, *filled.notes)
+        return domain, Observations(values, ids, rows=filled.rows, notes=notes), models
+
+    def operators(self, choice, models):
+        wanted = tuple(choice) if isinstance(choice, (tuple, list)) else choice and (choice,)
+        own = [model for model in models if not is_estimate(model)]
+        without = values_without_probability(own)
+        default = self.default
+        if without and (choice is None or any(is_difference(one) for one in wanted)):
+            alone = "; Barker alone is used" if choice is None else ""
+            default = default if default != BOTH else ("barker",)
+            warn(
+                f"operator: {without} values have probability zero under a model, and the "
+                f"difference operator's mean is then not zero under that model{alone}. "
+                "Smooth the probabilities, or use 'barker'."
+            )
+        built = [self.operator(one, own) for one in (default if choice is None else wanted)]
+        if not built:
+            raise ValueError(
+                "operator: expected at least one; got an empty list. Leave it out for the default."
+            )
+        if self.without_positions and any(one.witness != "shared" for one in built):
+            raise ValueError(
+                "x: expected token ids for an operator whose witnesses belong to positions; got "
+                'word counts, which have none. Use witness="shared".'
+            )
+        return tuple(built)
+
+    def operator(self, choice: Any, models: list[Any]) -> DiscreteOperator:
+        """One operator by its name, with the defaults for these models, or as it is given."""
+        if isinstance(choice, str):
+            check_choice("operator", choice, [*CONTINUOUS, *DISCRETE])
+        if is_continuous(choice):
+            raise ValueError(
+                f"operator: expected a discrete one for {models[0]}, whose data are integers; "
+                f"got {str(choice).capitalize()}. "
+                "Leave it out, or use 'difference', 'barker' or 'gibbs'."
+            )
+        if not isinstance(choice, (str, DiscreteOperator)):
+            raise TypeError(
+                f"operator: expected an operator or one of {', '.join(DISCRETE)}; got {choice!r}. "
+                "Give an instance."
+            )
+        one = discrete_operators(*models, names=(choice,))[0] if isinstance(choice, str) else choice
+        if one.n_values != self.n_values:
+            raise ValueError(
+                f"operator: expected {self.n_values} values as in the model; got {one.n_values}. "
+                "Give both the same size."
+            )
+        return one
+
+    def papers_operators(self, choice: Any) -> Any:
+        """A name as the paper's operator: one witness for each position, values in their order."""
+        if isinstance(choice, (tuple, list)):
+            return tuple(self.papers_operators(one) for one in choice)
+        name = "difference" if choice is None else choice
+        known = isinstance(name, str) and name in DISCRETE
+        return DISCRETE[name](self.n_values) if known else choice
+
+    def prepare(self, x, estimates, kernel, holdout, standardise, paper):
+        if holdout is not None or standardise:
+            raise ValueError(
+                "holdout and standardise: expected with real data only; these are integers. "
+                "Leave them out."
+            )
+        if kernel is None and not self.exchangeable:
+            kernel = Hamming()
+        elif kernel is None and paper:
+            kernel = BagOfWords(IMQ(), self.n_values)
+        elif kernel is None:
+            kernel = BagOfWords.median(x, self.n_values, mask=x >= 0)
+        scores = [one.part("score") for one in estimates]
+        return Prepared(x, scores, estimates[0].operators, kernel, np.ones(()))
+
+    def mmd_kernel(self, prepared: Prepared) -> Kernel:
+        kernel = prepared.kernel
+        return kernel[0] if isinstance(kernel, (list, tuple)) else kernel
+
+
+class Categories(Integers):
+    """Items, sequences and other observations of one length."""
+
+    kind: ClassVar[str] = "categories"
+
+
+class Documents(Integers):
+    """Observations of any length, most of them texts."""
+
+    kind: ClassVar[str] = "documents"
+
+
+class Graphs(Integers):
+    """Graphs by their edges."""
+
+    kind: ClassVar[str] = "graphs"
+    default: ClassVar[tuple[str, ...]] = ("gibbs",)
+
+
+def discrete_operators(*models: Any, names: tuple[str, ...] = BOTH) -> tuple[DiscreteOperator, ...]:
+    """The operators of these names with our defaults for these models: a shared witness, and an
+    order of the values from the models' mean probabilities of them.
+
+    Scores of several models can be compared only if they were estimated with the same operators.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> rng = np.random.default_rng(0)
+    >>> topics = rng.dirichlet(np.ones(30), (2, 2))
+    >>> p, q = (lksd.models.LDA(0.1 * np.ones(2), one) for one in topics)
+    >>> [str(operator) for operator in lksd.discrete_operators(p, q)]  # doctest: +ELLIPSIS
+    ['Difference(30 values, shared witness, ordered...)', 'Barker(30 values, shared witness, ordered...)']
+    """
+    size, average = check_alphabets(models), all(one.any_length or one.graphs for one in models)
+    options: dict[str, Any] = {"witness": "shared", "average": average}
+    built: list[DiscreteOperator] = []
+    for name in names:
+        kind = DISCRETE[check_choice("operator", name, DISCRETE)]
+        if kind is Gibbs:
+            built.append(Gibbs(size, **options))
+        else:
+            built.append(kind(size, order=order_from(models), **options))
+    return tuple(built)
+
+
+def check_alphabets(models: Any) -> int:
+    """The number of values, the same for all models."""
+    sizes = [int(one.operators[0].n_values if is_estimate(one) else one.n_values) for one in models]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "p and q: expected models of the same vocabulary; "
+            f"got {' and '.join(map(str, sizes))} values. "
+            "Give the documents as words, or the models from lksd.adapters.share_vocabulary(p, q)."
+        )
+    words = [one.vocabulary.words for one in models if getattr(one, "vocabulary", None) is not None]
+    for other in words[1:]:
+        if other != words[0]:
+            pairs = enumerate(zip(words[0], other, strict=True))
+            index = next(i for i, (a, b) in pairs if a != b)
+            raise ValueError(
+                f"p and q: expected models of the same vocabulary; word {index} is "
+                f"{words[0][index]!r} in one and {other[index]!r} in the other. Give the documents "
+                "as words, or the models from lksd.adapters.share_vocabulary(p, q)."
+            )
+    return sizes[0]
+
+
+def order_from(models: Any) -> np.ndarray | None:
+    """The order by the mean probability of each value, where all models say it."""
+    if not all(hasattr(model, "value_probabilities") for model in models):
+        return None
+    return vocabulary_order(np.mean([model.value_probabilities() for model in models], 0))
+
+
+def values_without_probability(models: Any) -> int:
+    """How many values some model can never produce, where the models say it."""
+    known = [one.value_probabilities() for one in models if hasattr(one, "value_probabilities")]
+    return int(np.sum(np.min(known, 0) == 0)) if known else 0
+
+
+def is_difference(choice: Any) -> bool:
+    return choice == "difference" or isinstance(choice, Difference)

@@ -1,0 +1,274 @@
+"""The door: the only place where data, models, kernels, operators and options meet and are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._keywords import Options
+from ._progress import progress_wanted
+from ._validation import (
+    MINIMUM_OBSERVATIONS,
+    about,
+    check_choice,
+    check_reals,
+    in_columns,
+)
+from .domains import Domain, Observations, Prepared, is_estimate, read_data
+from .engines import Engine, opened
+from .inference.contrasts import check_pairs_of
+from .inference.hypotheses import Hypothesis, prepared_family
+from .inference.matching import at_data, common_index, is_called, listed, same, untied_notes, with_one_operator
+from .inference.smoothing import Rung, rungs, warn_of_isolation
+from .models import LatentVariableModel
+from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
+from .samplers import NUTS, Exchange
+from .scores import ScoreEstimate
+from .scores.batches import Setup
+from .scores.checkpoint import as_checkpoint
+from .scores.control import average
+from .scores.estimate import Estimation, takes_gradients
+from .scores.identity import check_identities
+from .stein import SteinOperator
+from .supports import Coordinates, Support
+
+
+class Named(NamedTuple):
+    """The models of a call, by the names that are used in its answer."""
+
+    names: tuple[str, ...]
+    models: tuple[Any, ...]
+    roles: tuple[str, ...]  # in messages, and in checkpoints
+
+    @classmethod
+    def pair(cls, p: Any, q: Any, names: Sequence[str] | None) -> Named:
+        """Two models, each an argument of its own, or both in one dict."""
+        if isinstance(p, Mapping) and q is None:
+            if names is not None:
+                raise TypeError("names: expected with models that have none; p is a dict of named models. Leave it out.")
+            if len(p) != 2:
+                raise ValueError(f"p: expected two models by their names; got {len(p)}. Use lksd.rank for several.")
+            found = check_names("p", p)
+            return cls(tuple(found), tuple(found.values()), ("P", "Q"))
+        if q is None:
+            raise TypeError("q: expected a second model; got none. Give compare(x, p, q), or a dict of two named models.")
+        if names is None:
+            return cls(("P", "Q"), (p, q), ("P", "Q"))
+        if isinstance(names, str) or len(names) != 2:
+            raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Name both.")
+        return cls(tuple(check_names("names", list(zip(names, (p, q), strict=True)))), (p, q), ("P", "Q"))
+
+    @classmethod
+    def several(cls, models: Any) -> Named:
+        """Any number of models in a dict, or a list of pairs."""
+        found = check_names("models", models)
+        return cls(tuple(found), tuple(found.values()), tuple(found))
+
+    @classmethod
+    def single(cls, model: Any) -> Named:
+        return cls(("the model",), (model,), ("",))
+
+
+def check_names(role: str, models: Any) -> dict[str, Any]:
+    """At least two models, each with a name of its own."""
+    pairs = isinstance(models, (list, tuple)) and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in models)
+    if not isinstance(models, Mapping) and not pairs:
+        raise TypeError(
+            f"{role}: expected a dict of models by their names, or a list of (name, model); got {type(models).__name__}. "
+            "Name the models."
+        )
+    entries = list(models.items() if isinstance(models, Mapping) else models)
+    for name, _ in entries:
+        if not isinstance(name, str) or not name.strip():
+            raise TypeError(f"{role}: expected names that are text; got {name!r}. Use strings as names.")
+    names = [name for name, _ in entries]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{role}: expected a different name for every model; got {twice[0]!r} twice. Rename one.")
+    if len(names) < 2:
+        raise ValueError(f"{role}: expected at least two models to rank; got {len(names)}. Test one alone with goodness_of_fit.")
+    return dict(entries)
+
+
+class Evidence(NamedTuple):
+    """What is known of one scale of noise: the scores of all models, and what the test takes of them."""
+
+    scores: list[ScoreEstimate]
+    prepared: Prepared
+    family: list[Hypothesis]
+
+    def number(self, hypothesis: Hypothesis) -> int:
+        """Which of the operators that the scores belong to is that of a hypothesis."""
+        return next(i for i, one in enumerate(self.prepared.operators) if one is hypothesis.operator)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A call with models, read and checked."""
+
+    named: Named
+    domain: Domain
+    observations: Observations
+    operators: tuple[SteinOperator, ...]
+    supports: tuple[Support | None, ...]
+    kernel: Any
+    holdout: np.ndarray | None
+    options: Options
+    paper: bool
+    notes: tuple[str, ...]
+
+    @classmethod
+    def read(
+        cls,
+        x: Any,
+        named: Named,
+        options: Options,
+        kernel: Any,
+        operator: Any,
+        preset: str | None = None,
+        check: bool = True,
+        single: bool = False,
+    ) -> Problem:
+        """Everything that a call is about, with its defaults; a ``single`` operator where one is asked for."""
+        decision, chains, reading, run = options
+        paper = preset is not None
+        check_models(named)
+        check_pairs_of(decision.pairs, x)
+        domain, data, models = read_data(x, dict(zip(named.names, named.models, strict=True)), reading, MINIMUM_OBSERVATIONS)
+        named = named._replace(models=tuple(models))
+        if paper:
+            check_choice("preset", preset, ["paper"])
+            options = options._replace(
+                decision=decision.over(PAPER), chains=chains.over(PAPER_SWEEPS if domain.discrete else PAPER_CHAINS)
+            )
+        if single:
+            models[0], operator = with_one_operator(domain, models[0], operator)
+        elif operator is None and chains.unbiased and not is_estimate(models[0]):
+            operator = domain.linear  # of which alone there are unbiased scores
+        estimates = {name: one for name, one in zip(named.names, models, strict=True) if is_estimate(one)}
+        operators = common_operators(domain, models, estimates, domain.papers_operators(operator) if paper else operator)
+        if single and len(operators) > 1:
+            raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
+        if not domain.discrete and operator is not None:
+            data = data._replace(values=operators[0].observations(data.values))
+        untied: tuple[str, ...] = ()
+        if estimates:
+            tied = at_data(estimates, data, "scores of {}")
+            models = [tied.get(name, one) for name, one in zip(named.names, models, strict=True)]
+            ids = None if reading.index is None and data.rows is None else data.ids
+            data, untied = data._replace(ids=common_index(estimates, ids)), untied_notes(estimates)
+        supports = domain.supports(named.names, models, data)
+        known = dict(zip(named.names, supports, strict=True))
+        domain = domain.located(known, data, kernel, reading.smooth)
+        problem = cls(
+            named._replace(models=tuple(models)),
+            domain,
+            data,
+            operators,
+            tuple(supports),
+            kernel,
+            read_holdout(domain, data, reading.holdout),
+            options,
+            paper,
+            (*data.notes, *untied, *domain.notes),
+        )
+        if check and not domain.weighted:
+            own = dict(zip(named.roles, models, strict=True))
+            check_identities(own, data.values, run.seed, options.chains, domain.coordinates)
+        return problem
+
+    def notes_with(self, evidence: Evidence) -> tuple[str, ...]:
+        """What a reader should know of the data, of the scores, and of the units of the test."""
+        roles = [f"{name}: " if role else "" for name, role in zip(self.named.names, self.named.roles, strict=True)]
+        own = [f"{role}{note}" for role, one in zip(roles, evidence.scores, strict=True) for note in one.notes]
+        return (*self.notes, *own, *evidence.prepared.notes)
+
+    def evidence(self, engine: Engine) -> dict[str, Evidence]:
+        """The scores of all models and the hypotheses about them, for every scale of noise by its name."""
+        reading, run = self.options.reading, self.options.run
+        if reading.smooth is None:
+            warn_of_isolation(self.observations.values, dict(zip(self.named.names, self.named.models, strict=True)))
+        kept = as_checkpoint(run.checkpoint)
+        found = {}
+        for rung in rungs(
+            self.observations, dict(zip(self.named.names, self.named.models, strict=True)), self.holdout, reading.smooth, run.seed
+        ):
+            scores = []
+            for number, (name, role, model) in enumerate(zip(self.named.names, self.named.roles, rung.models, strict=True)):
+                setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
+                with about(name if role else ""):
+                    scores.append(self.scores_of(model, rung, self.supports[number], setup))
+            if self.domain.coordinates is not None:
+                scores = [moved(one, rung.x, self.domain.coordinates) for one in scores]
+            data = self.domain.transform("x", rung.x)
+            prepared = self.domain.prepare(data, scores, self.kernel, rung.holdout, reading.standardise, self.paper)
+            titles = [f"scores of {name}" for name in self.named.names]
+            name = rung.name + self.domain.name
+            found[name] = Evidence(scores, prepared, prepared_family(prepared, titles, name))
+        return found
+
+    def scores_of(self, model: Any, rung: Rung, support: Support | None, setup: Setup) -> ScoreEstimate:
+        """The scores of one model, estimated where they are not given."""
+        if is_estimate(model):
+            return model
+        chains = self.options.chains
+        if self.paper and chains.sampler is None and takes_gradients(model, rung.x):
+            chains = replace(chains, sampler=Exchange() if hasattr(model, "sample_likelihood") else NUTS())
+        data = self.observations._replace(values=rung.x)
+        common = Estimation(self.domain, data, self.operators, chains, self.options.run.seed, self.domain.discrete)
+        return common.of(model, support, setup)
+
+
+@contextmanager
+def running(run: Run) -> Iterator[Engine]:
+    """The engine and the progress line of a call."""
+    with opened(run.engine) as engine, progress_wanted(run.progress):
+        yield engine
+
+
+def check_models(named: Named) -> None:
+    """Every one a model or scores."""
+    for name, model in zip(named.names, named.models, strict=True):
+        if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
+            raise TypeError(
+                f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance."
+            )
+
+
+def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:
+    """Other observations, in the columns and coordinates of the data."""
+    if holdout is None or domain.discrete:
+        return holdout  # which is refused with integers
+    return domain.transform("holdout", check_reals("holdout", in_columns(data.columns, holdout, "holdout")))
+
+
+# ------------------------------------------------------------- scores that are given
+
+
+def common_operators(domain: Domain, models: list[Any], estimates: dict[str, Any], operator: Any) -> tuple[SteinOperator, ...]:
+    """The operators that all scores belong to: those of scores that are given, else as asked for."""
+    if not estimates:
+        return domain.operators(operator, models)
+    given = [one.operators for one in estimates.values()]
+    if any(not same(given[0], other) for other in given[1:]):
+        raise ValueError(
+            f"p and q: expected scores of the same operators; got {listed(given[0])} and {listed(given[1])}"
+            ", or the same with another order of the values. Estimate both with operator=lksd.discrete_operators(p, q)."
+        )
+    wanted = given[0] if operator is None else tuple(operator) if isinstance(operator, (tuple, list)) else (operator,)
+    if len(wanted) != len(given[0]) or not all(map(is_called, given[0], wanted)):
+        raise ValueError(
+            f"operator: expected {listed(given[0])}, to which the scores given belong; got {listed(wanted)}. Leave it out."
+        )
+    return domain.operators(given[0], models) if len(estimates) < len(models) else given[0]
+
+
+def moved(estimate: ScoreEstimate, x: np.ndarray, coordinates: Coordinates) -> ScoreEstimate:
+    """Scores at ``x``, and the batch means behind them, as scores in other coordinates."""
+    score, means = (coordinates.score(x, part) for part in (estimate.score, estimate.batch_means))
+    error = average(means).mcse if means.shape[1] else np.zeros_like(score)
+    return replace(estimate, score=score, batch_means=means, mcse=error)
