@@ -42,7 +42,8 @@ class Named(NamedTuple):
 
     names: tuple[str, ...]
     models: tuple[Any, ...]
-    roles: tuple[str, ...]  # in messages, and in checkpoints
+    roles: tuple[str, ...]  # in checkpoints
+    arguments: tuple[str, ...]  # as the caller gave them
 
     @classmethod
     def pair(cls, p: Any, q: Any, names: Sequence[str] | None) -> Named:
@@ -53,24 +54,28 @@ class Named(NamedTuple):
             if len(p) != 2:
                 raise ValueError(f"p: expected two models by their names; got {len(p)}. Use lksd.rank for several.")
             found = check_names("p", p)
-            return cls(tuple(found), tuple(found.values()), ("P", "Q"))
+            return cls(tuple(found), tuple(found.values()), ("P", "Q"), tuple(found))
         if q is None:
             raise TypeError("q: expected a second model; got none. Give compare(x, p, q), or a dict of two named models.")
         if names is None:
-            return cls(("P", "Q"), (p, q), ("P", "Q"))
+            return cls(("P", "Q"), (p, q), ("P", "Q"), ("p", "q"))
         if isinstance(names, str) or len(names) != 2:
             raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Name both.")
-        return cls(tuple(check_names("names", list(zip(names, (p, q), strict=True)))), (p, q), ("P", "Q"))
+        return cls(tuple(check_names("names", list(zip(names, (p, q), strict=True)))), (p, q), ("P", "Q"), ("p", "q"))
 
     @classmethod
     def several(cls, models: Any) -> Named:
         """Any number of models in a dict, or a list of pairs."""
         found = check_names("models", models)
-        return cls(tuple(found), tuple(found.values()), tuple(found))
+        return cls(tuple(found), tuple(found.values()), tuple(found), tuple(found))
 
     @classmethod
     def single(cls, model: Any) -> Named:
-        return cls(("the model",), (model,), ("",))
+        return cls(("the model",), (model,), ("",), ("model",))
+
+    def by(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """The models by their names, roles or arguments."""
+        return dict(zip(names, self.models, strict=True))
 
 
 def check_names(role: str, models: Any) -> dict[str, Any]:
@@ -138,7 +143,7 @@ class Problem:
         paper = preset is not None
         check_models(named)
         check_pairs_of(decision.pairs, x)
-        domain, data, models = read_data(x, dict(zip(named.names, named.models, strict=True)), reading, MINIMUM_OBSERVATIONS)
+        domain, data, models = read_data(x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS)
         named = named._replace(models=tuple(models))
         if paper:
             check_choice("preset", preset, ["paper"])
@@ -191,12 +196,11 @@ class Problem:
         """The scores of all models and the hypotheses about them, for every scale of noise by its name."""
         reading, run = self.options.reading, self.options.run
         if reading.smooth is None:
-            warn_of_isolation(self.observations.values, dict(zip(self.named.names, self.named.models, strict=True)))
+            warn_of_isolation(self.observations.values, self.named.by(self.named.names))
         kept = as_checkpoint(run.checkpoint)
         found = {}
-        for rung in rungs(
-            self.observations, dict(zip(self.named.names, self.named.models, strict=True)), self.holdout, reading.smooth, run.seed
-        ):
+        models = self.named.by(self.named.arguments)
+        for rung in rungs(self.observations, models, self.holdout, reading.smooth, run.seed):
             scores = []
             for number, (name, role, model) in enumerate(zip(self.named.names, self.named.roles, rung.models, strict=True)):
                 setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
@@ -232,7 +236,7 @@ def running(run: Run) -> Iterator[Engine]:
 
 def check_models(named: Named) -> None:
     """Every one a model or scores."""
-    for name, model in zip(named.names, named.models, strict=True):
+    for name, model in named.by(named.arguments).items():
         if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
             raise TypeError(
                 f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance."

@@ -89,7 +89,7 @@ def compare(
     """
     options, named = Options.read(compare, keywords), Named.pair(p, q, names)
     if also_mmd:
-        check_samples(dict(zip("pq", named.models, strict=True)), options)
+        check_samples(named.by(named.arguments), options)
     problem = Problem.read(x, named, options, kernel, operator, preset, check)
     with running(options.run) as engine:
         result = conclude_comparison(problem, engine, also_mmd)
