@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from .._compile import one_call
+from .._jax import one_call
 from .._progress import progress_wanted
 from .._validation import check_choice, noted
 from ..engines import opened

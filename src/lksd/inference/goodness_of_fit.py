@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._compile import one_call
+from .._jax import one_call
 from .._progress import progress_wanted
 from .._validation import check_probability, check_seed, noted
 from ..engines import Engine, opened

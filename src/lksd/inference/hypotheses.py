@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._documents import is_sparse
-from .._float64 import float64
+from .._jax import float64
 from .._validation import check_choice, check_count
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches

@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri, pdtrc
 
-from .._far import is_far
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS, check_reals
 from ..kernels import BagOfWords
+from ..kernels.radial import is_far
 from ..scores.observed import row_digests
 from ..stein import DiscreteOperator
 from .doubts import Case, Doubts

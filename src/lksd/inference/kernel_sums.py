@@ -11,9 +11,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import program
 from .._documents import word_counts
-from .._float64 import float64
+from .._jax import float64, program
 from ..kernels import IMQ, BagOfWords, Gaussian, Kernel, Radial, kernel_block, named_errors
 from ..kernels.radial import whiten
 

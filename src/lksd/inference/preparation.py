@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._documents import Filled, drop_empty_documents, read_documents
-from .._far import column_spreads
 from .._validation import about, check_count, check_reals, joined, warn
 from .._vocabulary import as_documents, holds_words, is_words, vocabularies_of, word_columns
 from ..adapters.topics import share_vocabulary
 from ..engines import Engine
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
+from ..kernels.radial import column_spreads
 from ..models import LatentVariableModel
 from ..samplers import NUTS, Exchange
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients

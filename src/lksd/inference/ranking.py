@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._compile import one_call
+from .._jax import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened

@@ -6,13 +6,13 @@ from abc import abstractmethod
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
-from .._documents import as_tokens
-from .._float64 import float64_values
-from .._validation import check_range, check_size
-from .bandwidth import bag_median
+from .._documents import as_tokens, word_counts
+from .._jax import float64_values
+from .._validation import check_count, check_range, check_size
 from .base import Domain, Kernel
-from .radial import IMQ, Radial
+from .radial import IMQ, Radial, subset
 
 
 class IntegerDistance(Kernel):
@@ -120,3 +120,14 @@ def check_base(name: str, base) -> None:
             f"{name}: expected a radial kernel with a scalar preconditioner, such as IMQ(preconditioner=2.0); got {base}. "
             "Its squared scale is in units of the encoded distance."
         )
+
+
+def bag_median(tokens: np.ndarray, words: int) -> tuple[np.ndarray, str]:
+    """The median of the squared distances between word counts, at least 1: documents that differ are no closer."""
+    check_count("x", len(tokens), minimum=2)
+    rows, pairs = subset(tokens)
+    counts = word_counts(rows, words)
+    common = (counts @ counts.T).toarray()
+    squares = np.diag(common)
+    distances = (squares[:, None] + squares - 2 * common)[np.triu_indices(len(rows), 1)]
+    return np.maximum(np.median(distances), 1.0), f"median of {pairs}"

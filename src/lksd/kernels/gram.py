@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from .._device import on_processor
-from .._float64 import float64
+from .._jax import float64, on_processor
 from .base import Kernel, as_kernel
 from .compose import Product, Sum, Weighted
 from .discrete import BagOfWords

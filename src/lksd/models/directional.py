@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .._validation import check_finite
 from ..stein.spherical import TOLERANCE
 from .base import simulation

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import one_call, remembered
 from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
-from .._float64 import float64
+from .._jax import float64, one_call, remembered
 from .._keys import observation_keys, tuning_key
 from .._progress import progress_wanted, track
 from .._validation import check_choice, check_count, check_reals, check_seed, noted, warn

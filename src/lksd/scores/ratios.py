@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._compile import program
+from .._jax import program
 from .._keys import as_keys
 from ..stein import Barker
 from .conditional import Point, density_ratios

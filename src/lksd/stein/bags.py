@@ -21,9 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
-from .._compile import program
-from .._float64 import float64
-from .._padding import in_parts
+from .._jax import float64, in_parts, program
 from ..kernels import BagOfWords, Kernel
 from .base import SteinOperator
 from .discrete import DiscreteOperator

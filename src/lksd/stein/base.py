@@ -8,9 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import program
 from .._documents import is_ragged, pad_scores
-from .._float64 import float64
+from .._jax import float64, program
 from .._validation import check_finite, check_moderate, to_numpy
 from ..kernels import Kernel, as_kernel
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._float64 import float64
+from .._jax import float64
 from .._progress import track
 from ..engines import Engine, Local
 from ..kernels import Kernel
@@ -17,7 +17,7 @@ from .bags import Sensitivity
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .slopes import sensitivity
-from .tiling import TileSums, Tiling, plus, tiling_of
+from .tiling import ACCELERATOR_TILES, TileSums, Tiling, largest_tile, plus, tiling_of
 
 
 class GramSums(NamedTuple):
@@ -92,8 +92,8 @@ def gram_sums(
         slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
         slopes = slopes and Sensitivity(*(tiling.factor * part for part in slopes))
     else:
-        largest = tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores), engine.memory)
-        tiling = tiling_of(n, largest, pairs, None if on_processors or whole else tiles.ACCELERATOR_TILES)
+        largest = tile or largest_tile(operator, kernel, x.shape[1], len(scores), None if on_processors else engine.memory)
+        tiling = tiling_of(n, largest, pairs, None if on_processors or whole else ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
         total = added(engine, tiles.ready, problem, 1)
         slopes = sensitivity(operator, kernel, x, np.stack(scores)) if sensitive else None  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .._device import on_processor
+from .._jax import on_processor
 from ..kernels import BagOfWords, Graphs, Kernel, Product, Radial, Sum, Weighted
 from ..kernels.discrete import Mismatches
 

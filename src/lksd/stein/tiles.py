@@ -11,26 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._compile import compiled, fixed, once, program
-from .._device import on_device, on_processor
-from .._float64 import float64
-from .._padding import room
+from .._jax import compiled, fixed, float64, on_device, on_processor, once, program, room
 from .._steps import steps
-from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
+from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
 from .base import SteinOperator
-from .discrete import DiscreteOperator
 from .langevin import UNROLLED_MODELS
-from .tiling import Tiles, TileSums, Tiling
+from .tiling import ACCELERATOR_PAIRS, ELEMENTWISE_TILE, Tiles, TileSums, Tiling
 
-TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
-ELEMENTWISE_TILE = 128
-MANY_MODELS_TILE = 64  # with the tiles of all models at once
-BUDGET = 2**26  # bytes for the tables of one tile on a processor
-SHARE = 32  # of an accelerator's memory, as a divisor: the same there
-ACCELERATOR_TILE = 6_144  # larger ones are hardly faster, and seven of them are held at a time
-ACCELERATOR_TILES = 256  # in one part of the work
-ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 NOWHERE = -1  # the row and the column of a tile that adds nothing
 
 
@@ -81,7 +69,7 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
 
 def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     """What kernel and operator do at one pair of observations, which tells all that they do."""
-    return once("one pair", (operator, kernel, x, scores), lambda _: looked_at(operator, kernel, x, scores))
+    return once("one pair", (operator, kernel, x, scores), lambda: looked_at(operator, kernel, x, scores))
 
 
 def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
@@ -231,24 +219,3 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
     rows = (x, jnp.moveaxis(scores_x, 1, 0), y, jnp.moveaxis(scores_y, 1, 0))
     at_once = ELEMENTWISE_TILE if on_processor() else ACCELERATOR_PAIRS
     return jax.lax.map(one, rows, batch_size=at_once).T
-
-
-def largest_tile(operator: SteinOperator, kernel: Kernel, dim: int, models: int, memory: int | None) -> int:
-    """Rows of a tile within a budget: on a processor its cache, on an accelerator with so much memory a share of that."""
-    numbers = (BUDGET if memory is None else memory // SHARE) // 8
-    if isinstance(operator, DiscreteOperator):  # tables of all choices for each pair
-        usual, fits = ELEMENTWISE_TILE, np.sqrt(numbers / (2 * dim * operator.choices + 2 * operator.choices**2))
-    elif by_products(kernel):
-        usual, fits = TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE, np.sqrt(numbers / (3 + 3 * models))
-    else:  # second derivatives for a row of pairs
-        usual, fits = ELEMENTWISE_TILE, numbers / dim**2
-    return max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))
-
-
-def by_products(kernel: Kernel) -> bool:
-    """Whether the kernel's Langevin block is matrix products and element-wise work on n x m arrays."""
-    if isinstance(kernel, Weighted):
-        return by_products(kernel.base)
-    if isinstance(kernel, Sum):
-        return by_products(kernel.a) and by_products(kernel.b)
-    return isinstance(kernel, (Radial, PerCoordinate))
