@@ -23,6 +23,7 @@ from scipy import sparse
 
 from .._jax import float64, in_parts, program
 from ..kernels import BagOfWords, Kernel
+from ..kernels.discrete import distances_from_products, values_at
 from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .moves import Moves
@@ -163,7 +164,7 @@ def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float
 
 
 def meet(table: Float[np.ndarray, " T"], x: Bags, y: Bags) -> Meeting:
-    distances = x.squares[:, None] + y.squares - 2 * (x.counts @ y.counts.T).toarray()
+    distances = distances_from_products(x.squares, y.squares, (x.counts @ y.counts.T).toarray())
     crossed_x, crossed_y = cross(x, y), cross(y, x)
     changes = [x.own, y.own, x.own[crossed_x.move] - crossed_x.overlap, y.own[crossed_y.move] - crossed_y.overlap]
     lowest = int(min(change.min(initial=0) for change in changes))
@@ -196,12 +197,7 @@ def corrections(table, x: Bags, y: Bags, distances, crossed_x: Crossed, crossed_
 def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     """The kernel at all distances that two documents can have after a move each, up to a power of two."""
     longest = int((2 * np.sqrt(bags.squares.max()) + 2 * np.sqrt(2)) ** 2) + 5
-    return np.asarray(_profile(kernel, jnp.arange(1 << longest.bit_length())))
-
-
-@program
-def _profile(kernel, distances):
-    return kernel.of_distance(distances, 0)
+    return np.asarray(values_at(kernel, np.arange(1 << longest.bit_length())))
 
 
 def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
