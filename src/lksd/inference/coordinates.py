@@ -12,7 +12,6 @@ from ..kernels import BallBump, BoxBump, Weighted
 from ..scores import ScoreEstimate
 from ..scores.checks import check_support
 from ..scores.control import average
-from ..stein import Langevin
 from ..supports import REAL, Coordinates, Support, read_support
 
 FEWEST_INSIDE = 0.1  # of a model's draws, the share in the domain from which they stand for it
@@ -119,9 +118,9 @@ def support_of(name: str, model: Any, x: np.ndarray, names: tuple[str, ...] | No
 
 
 def describes_reals(model: Any) -> bool:
-    """Whether observations are real vectors, with the Langevin operator."""
+    """Whether observations are real vectors, without a constraint."""
     if isinstance(model, ScoreEstimate):
-        return isinstance(model.operators[0], Langevin)
+        return model.operators[0].data == "reals"
     return not hasattr(model, "n_values") and not model.directional
 
 

@@ -78,7 +78,7 @@ def check_counts(kernel: Kernel, x) -> None:
 
 def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
     """Refuse a kernel that does not fit the data; say how many observations its weight leaves out."""
-    check_on(kernel, observations, scalar=not isinstance(operator, Langevin))
+    check_on(kernel, observations, scalar=operator.scalar)
     if not isinstance(kernel, Weighted):
         return ()
     left_out = int(np.sum(weights_of(kernel, observations) == 0))

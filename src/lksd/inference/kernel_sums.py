@@ -129,16 +129,17 @@ class Group(NamedTuple):
 
 
 def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[Group]:
-    """All kernels of word counts together, in their order; or each kernel alone."""
+    """All kernels of word counts together where there are no others, in their order; or each kernel alone."""
     of_bags = [kernel for kernel in kernels if isinstance(kernel, BagOfWords)]
-    if of_bags:
-        assert len(of_bags) == len(kernels)
-        assert len({kernel.n_values for kernel in of_bags}) == 1
+    if len(of_bags) == len(kernels) and len({kernel.n_values for kernel in of_bags}) == 1:
         bags = Bags.of(samples, of_bags[0].n_values)
         largest = 2 * max(int(one.squares.max()) for one in bags)
         yield Group(tuple(profile(kernel, largest) for kernel in of_bags), bags, TILE)
-    else:
-        for kernel in kernels:
+        return
+    for kernel in kernels:
+        if isinstance(kernel, BagOfWords):
+            yield from groups((kernel,), *samples)
+        else:
             plain, taken = without_preconditioner(kernel, *samples)
             yield Group((plain,), taken, TILE if kernel.domain == "real" else POINTWISE_TILE)
 

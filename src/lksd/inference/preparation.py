@@ -18,7 +18,7 @@ from ..samplers import NUTS, Exchange
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
 from ..scores.checkpoint import Checkpoint
 from ..scores.operators import DISCRETE
-from ..stein import DiscreteOperator, Spherical, SteinOperator
+from ..stein import SteinOperator
 from .contrasts import pairs_of
 from .matching import is_called, named, same
 
@@ -97,7 +97,7 @@ def read_words(x, models: list[Any], counts: bool | None, drop_empty: bool = Fal
 
 def describes_integers(model) -> bool:
     if isinstance(model, ScoreEstimate):
-        return isinstance(model.operators[0], DiscreteOperator)
+        return model.operators[0].data == "integers"
     return is_discrete(model)
 
 
@@ -153,13 +153,12 @@ def prepare(
 ) -> Prepared:
     """The data and scores in the units of the test, and the kernel on them."""
     operators = scores[0].operators
-    if isinstance(operators[0], DiscreteOperator):
+    if operators[0].data == "integers":
         if holdout is not None or standardise:
             raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
         return prepare_discrete(x, scores, kernel, counts, paper)
     data, given, notes = operators[0].observations(x), [one.score for one in scores], []
-    spherical = isinstance(operators[0], Spherical)
-    if spherical and standardise:
+    if operators[0].data == "directions" and standardise:
         raise ValueError("standardise: expected without unit vectors, which would leave the sphere. Leave it out.")
     spread, units = column_spreads(data), np.ones(data.shape[1])
     source = data if holdout is None else check_reals("holdout", holdout)
@@ -174,7 +173,7 @@ def prepare(
     elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
         warn(f"x: columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
     if kernel is None:
-        kernel = IMQ.median(source) if paper or spherical else default_kernel(source)
+        kernel = IMQ.median(source) if paper or operators[0].scalar else default_kernel(source)
         if holdout is not None:
             notes.append(f"the kernel's scales come from a holdout of {len(source)} observations.")
     return Prepared(data, None, [(score,) for score in given], operators, kernel, units, tuple(notes))

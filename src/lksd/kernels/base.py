@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -124,11 +124,16 @@ def check_definite(kernel: Kernel, x: np.ndarray, size: int) -> None:
 
 
 @contextmanager
-def named_errors(kernel: Kernel, dim: int) -> Iterator[None]:
-    """What goes wrong while a kernel is traced, as one sentence about the kernel."""
+def named_errors(kernel: Kernel, dim: int, operator: Any = None) -> Iterator[None]:
+    """What goes wrong while a kernel, or an operator that somebody else wrote, is traced, as one sentence about it."""
     try:
         yield
     except Exception as error:
+        if operator is not None:
+            raise ValueError(
+                f"operator: expected one for observations of {dim} columns and {kernel}; {operator} fails ({reason_of(error)}). "
+                "Write block with jax.numpy, without if on values, for scores of shape (models, n, ...)."
+            ) from error
         raise ValueError(
             f"kernel: expected one for observations of {dim} columns; {kernel} fails on them ({reason_of(error)}). "
             "Check its parameters against the data, and write it with jax.numpy, without if on values."

@@ -9,7 +9,6 @@ from functools import wraps
 import numpy as np
 
 from .._validation import column_names, column_order, to_numpy
-from ..stein import DiscreteOperator
 from .observed import row_digests
 from .result import ScoreEstimate
 
@@ -23,7 +22,7 @@ def by_column_name(estimate: Callable[..., ScoreEstimate]) -> Callable[..., Scor
         order = column_order("x", names, getattr(model, "columns", None), f"the columns of {model}")
         if order is None:
             found = estimate(model, x, **options)
-            return found if isinstance(found.operators[0], DiscreteOperator) else replace(found, columns=names)
+            return found if found.operators[0].data == "integers" else replace(found, columns=names)
         found = with_columns(estimate(model, to_numpy("x", x)[:, order], **options), np.argsort(order))
         return replace(found, columns=names, observed=row_digests(found.operators[0].observations(x)))
 

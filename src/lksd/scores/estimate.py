@@ -21,7 +21,7 @@ from ..models.base import float64_leaves
 from ..models.behaviour import behaviour
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
-from ..stein import Barker, DiscreteOperator, SteinOperator
+from ..stein import DiscreteOperator, SteinOperator
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
@@ -146,7 +146,7 @@ def estimate_scores(
         operator = "difference"
     operators = operators_for(operator, (model,))
     if unbiased:
-        check_linear(operators, discrete)
+        check_linear(operators)
     elif meeting_limit is not None:
         raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
     several = discrete and (isinstance(operator, (tuple, list)) or (operator is None and len(operators) > 1))
@@ -198,7 +198,7 @@ def estimate_scores(
             return unbiased_estimate(met, groups, method, operators, wanted, several, notes=own_notes, **common)
         run_options = (model, float64_leaves(sampler), float64_leaves(initial))
         anywhere = isinstance(sampler, (Gibbs, Exact))
-        modified = control_variates == "none" and any(isinstance(one, Barker) for one in operators)
+        modified = control_variates == "none" and any(one.modified_posterior for one in operators)
         if modified:
             check_modified(model, points, sampler)
         every = run(*run_options, batches, plan, setup)

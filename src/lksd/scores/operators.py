@@ -9,7 +9,7 @@ import numpy as np
 from .._validation import check_choice, warn
 from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, Spherical, SteinOperator, vocabulary_order
 
-DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
+DISCRETE: dict[str, Any] = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
 CONTINUOUS: dict[str, Any] = {"langevin": Langevin, "spherical": Spherical}
 NAMES = (*CONTINUOUS, *DISCRETE)
 BOTH = ("difference", "barker")
@@ -39,7 +39,7 @@ def discrete_operators(*models, names: tuple[str, ...] = BOTH) -> tuple[Discrete
     built: list[DiscreteOperator] = []
     for name in names:
         kind = DISCRETE[check_choice("operator", name, DISCRETE)]
-        built.append(Gibbs(size, **options) if kind is Gibbs else kind(size, order=order_from(models), **options))
+        built.append(kind(size, **options, **({"order": order_from(models)} if kind.ordered else {})))
     return tuple(built)
 
 
@@ -77,11 +77,6 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
         return (continuous_operator(wanted, models),)
     size, built = check_alphabets(models), []
     without = values_without_probability(models)
-    if without and (wanted is None or any(choice == "difference" or isinstance(choice, Difference) for choice in wanted)):
-        warn(
-            f"operator: {without} values have probability zero under a model, and the difference operator's mean is then not zero "
-            f"under that model{'; Barker alone is used' if wanted is None else ''}. Smooth the probabilities, or use 'barker'."
-        )
     default = ("gibbs",) if all(model.graphs for model in models) else ("barker",) if without else BOTH
     for choice in default if wanted is None else wanted:
         if isinstance(choice, str):
@@ -99,6 +94,11 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
         built.append(one)
     if not built:
         raise ValueError("operator: expected at least one; got an empty list. Leave it out for the default.")
+    if without and (wanted is None or any(one.needs_all_values for one in built)):
+        warn(
+            f"operator: {without} values have probability zero under a model, and the difference operator's mean is then not zero "
+            f"under that model{'; Barker alone is used' if wanted is None else ''}. Smooth the probabilities, or use 'barker'."
+        )
     return tuple(built)
 
 
@@ -110,7 +110,7 @@ def values_without_probability(models) -> int:
 
 def is_continuous(choice) -> bool:
     """Whether a name or an operator is one for real data."""
-    return choice in CONTINUOUS if isinstance(choice, str) else isinstance(choice, tuple(CONTINUOUS.values()))
+    return choice in CONTINUOUS if isinstance(choice, str) else isinstance(choice, SteinOperator) and choice.data != "integers"
 
 
 def continuous_operator(wanted: tuple | None, models) -> SteinOperator:
@@ -125,6 +125,6 @@ def continuous_operator(wanted: tuple | None, models) -> SteinOperator:
     found: Any = CONTINUOUS[choice]() if is_continuous(choice) and isinstance(choice, str) else choice
     if not is_continuous(found):
         raise ValueError(f"operator: expected '{name}' for models of continuous data; got {wanted!r}. Leave it out.")
-    if any(directional) and isinstance(found, Langevin):
-        raise ValueError(f"operator: expected 'spherical' for {models[0]}, a model of unit vectors; got Langevin. Leave it out.")
+    if any(directional) and found.data != "directions":
+        raise ValueError(f"operator: expected 'spherical' for {models[0]}, a model of unit vectors; got {found}. Leave it out.")
     return found

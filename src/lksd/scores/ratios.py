@@ -12,7 +12,6 @@ from jaxtyping import Float, Int
 
 from .._jax import program
 from .._keys import as_keys
-from ..stein import Barker
 from .conditional import Point, density_ratios
 from .control import Averages, average
 from .lengths import Group, batch_means, padded
@@ -60,7 +59,7 @@ def operator_averages(
     ratios, there = shaped(averages, wanted.values.shape[1:]), wanted.values[..., 0] >= 0
     factor = np.ones(len(there)) if independent else inflation(ratios.batch_means)
     return [
-        barker(columns) if barker is not None and isinstance(one, Barker) else score_averages(one, ratios, columns, factor, there)
+        barker(columns) if barker is not None and one.modified_posterior else score_averages(one, ratios, columns, factor, there)
         for one, columns in zip(operators, wanted.columns, strict=True)
     ]
 

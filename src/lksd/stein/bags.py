@@ -22,9 +22,8 @@ from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
 from .._jax import float64, in_parts, program
-from ..kernels import BagOfWords, Kernel
+from ..kernels import BagOfWords
 from ..kernels.discrete import distances_from_products, values_at
-from .base import SteinOperator
 from .discrete import DiscreteOperator
 from .moves import Moves
 
@@ -106,11 +105,6 @@ class Slopes(NamedTuple):
 
     stay: Float[np.ndarray, "S n"]
     moves: Float[np.ndarray, "S R"]
-
-
-def fits(operator: SteinOperator, kernel: Kernel) -> bool:
-    """Whether the Stein kernel is of the form that this file computes."""
-    return isinstance(operator, DiscreteOperator) and operator.witness == "shared" and isinstance(kernel, BagOfWords)
 
 
 def calm_first(x: Int[np.ndarray, "n D"]) -> Int[np.ndarray, " n"]:

@@ -11,11 +11,10 @@ from jaxtyping import Float, Int
 from .._jax import float64
 from .._progress import track
 from ..engines import Engine, Local
-from ..kernels import Kernel
+from ..kernels import BagOfWords, Kernel
 from . import bag_tiles, bags, tiles
 from .bags import Sensitivity
 from .base import SteinOperator
-from .discrete import DiscreteOperator
 from .slopes import sensitivity
 from .tiling import ACCELERATOR_TILES, TileSums, Tiling, largest_tile, plus, tiling_of
 
@@ -73,9 +72,9 @@ def gram_sums(
     """
     n, contrasts = len(x), np.atleast_2d(np.asarray(contrast, dtype=np.float64))
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
-    sensitive, engine = sensitive and isinstance(operator, DiscreteOperator), engine or Local()
+    sensitive, engine = sensitive and operator.by_moves, engine or Local()
     on_processors = engine.backend == "cpu"
-    by_words = bags.fits(operator, kernel) and on_processors
+    by_words = on_processors and isinstance(kernel, BagOfWords) and operator.by_moves and operator.witness == "shared"  # type: ignore[attr-defined]
     order = None
     if pairs is not None:
         order = np.random.default_rng([seed, n]).permutation(n)

@@ -15,9 +15,9 @@ from .._jax import compiled, fixed, float64, on_device, on_processor, once, prog
 from .._steps import steps
 from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
-from .base import SteinOperator
+from .base import ELEMENTWISE_TILE, SteinOperator
 from .langevin import UNROLLED_MODELS
-from .tiling import ACCELERATOR_PAIRS, ELEMENTWISE_TILE, Tiles, TileSums, Tiling
+from .tiling import ACCELERATOR_PAIRS, Tiles, TileSums, Tiling
 
 NOWHERE = -1  # the row and the column of a tile that adds nothing
 
@@ -48,8 +48,9 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     shared = (operator, kernel, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
     most, form = problem.tiling.together or blocks, Form(rows, problem.tiling.together is None, problem.whole)
     nothing, zero = jnp.full((most, 2), NOWHERE, jnp.int32), jnp.asarray(0, jnp.int32)
-    seen = partial(one_pair, operator, kernel, *data[:2]) if fixed(operator) else None
-    with named_errors(problem.kernel, problem.x.shape[1]):
+    ours = fixed(operator)
+    seen = partial(one_pair, operator, kernel, *data[:2]) if ours else None
+    with named_errors(problem.kernel, problem.x.shape[1], None if ours else operator):
         add = compiled(_add_tiles, *shared, nothing, zero, form, seen=seen, optimised=True)
         diagonal_of = compiled(_diagonal, *shared, zero, rows, seen=seen, optimised=True)
 
@@ -143,6 +144,7 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         column = j * rows + numbers
         counted = (row[:, None] != column) & inside[:, None] & (column < n)
         blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
+        check_shape(operator, blocks, (models, rows, rows))
         if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
             blocks = [jnp.where(counted, block, 0.0) for block in blocks]
         else:
@@ -166,6 +168,11 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
     )
     # An accelerator need not ask its host for a fixed number of steps; the rows of a processor have each their own.
     return jax.lax.fori_loop(0, number if in_row else len(where), add_tile, start)
+
+
+def check_shape(operator: SteinOperator, blocks, expected: tuple[int, ...]) -> None:
+    if jnp.shape(blocks) != expected:
+        raise ValueError(f"block(...) has shape {jnp.shape(blocks)}, not (models, n, m) = {expected}")
 
 
 def _diagonal(operator, kernel, contrasts, data, n, i, rows: int):

@@ -9,14 +9,9 @@ import numpy as np
 from jaxtyping import Int
 
 from .._jax import room
-from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
+from ..kernels import Kernel
 from .base import SteinOperator
-from .discrete import DiscreteOperator
-from .langevin import UNROLLED_MODELS
 
-TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
-ELEMENTWISE_TILE = 128
-MANY_MODELS_TILE = 64  # with the tiles of all models at once
 BUDGET = 2**26  # bytes for the tables of one tile on a processor
 SHARE = 32  # of an accelerator's memory, as a divisor: the same there
 ACCELERATOR_TILE = 6_144  # larger ones are hardly faster, and seven of them are held at a time
@@ -108,20 +103,5 @@ def tiling_of(n: int, largest: int, pairs: int | None = None, together: int | No
 
 def largest_tile(operator: SteinOperator, kernel: Kernel, dim: int, models: int, memory: int | None) -> int:
     """Rows of a tile within a budget: on a processor its cache, on an accelerator with so much memory a share of that."""
-    numbers = (BUDGET if memory is None else memory // SHARE) // 8
-    if isinstance(operator, DiscreteOperator):  # tables of all choices for each pair
-        usual, fits = ELEMENTWISE_TILE, np.sqrt(numbers / (2 * dim * operator.choices + 2 * operator.choices**2))
-    elif by_products(kernel):
-        usual, fits = TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE, np.sqrt(numbers / (3 + 3 * models))
-    else:  # second derivatives for a row of pairs
-        usual, fits = ELEMENTWISE_TILE, numbers / dim**2
+    usual, fits = operator.tile(kernel, dim, models, (BUDGET if memory is None else memory // SHARE) // 8)
     return max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))
-
-
-def by_products(kernel: Kernel) -> bool:
-    """Whether the kernel's Langevin block is matrix products and element-wise work on n x m arrays."""
-    if isinstance(kernel, Weighted):
-        return by_products(kernel.base)
-    if isinstance(kernel, Sum):
-        return by_products(kernel.a) and by_products(kernel.b)
-    return isinstance(kernel, (Radial, PerCoordinate))
