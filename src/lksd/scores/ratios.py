@@ -77,7 +77,7 @@ def score_averages(
     centre = mean[:, None, None]
     # Deviations of the size that as many independent batches would have.
     deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(-1, 1, 1, 1, 1)
-    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, deviations)
+    means = np.asarray(operator.score_of(mean, variance))[:, None, None] + operator.slope_of(centre, deviations)
     return averages_of(zero_elsewhere(means, there))
 
 
