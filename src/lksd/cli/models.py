@@ -72,7 +72,9 @@ def named_or_own(option: str, text: str, kind: type, called: str, names: Iterabl
         return text if names is None else check_choice(option, text, names)
     value = instance(option, text, named_in(option, Path(file), name, kind, called))
     if not isinstance(value, kind):
-        raise ValueError(f"{option}: expected one of the {called} in {file}; {name!r} is a {type(value).__name__}. Give another.")
+        raise ValueError(
+            f"{option}: expected one of the {called} in {file}; {name!r} is of type {type(value).__name__}. Give another."
+        )
     return value
 
 
