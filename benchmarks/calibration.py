@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "inference")]
 import nulls  # noqa: E402
 
 import lksd  # noqa: E402
-from lksd._cores import cores  # noqa: E402
+from lksd._jax import cores  # noqa: E402
 from lksd.reproduce.runner import pool_of  # noqa: E402
 
 LEVEL, TRIALS = 0.05, 400

@@ -16,7 +16,7 @@ def main(n: int) -> None:
     import numpy as np
 
     import lksd
-    from lksd._cores import cores
+    from lksd._jax import cores
     from lksd.engines.cluster import own_cluster
 
     rng = np.random.default_rng(0)

@@ -48,7 +48,7 @@ def measure() -> dict:
     import jax
 
     import lksd
-    from lksd._cores import cores
+    from lksd._jax import cores
 
     large = jax.default_backend() != "cpu"
     each = np.array([8_192, 16_384, 32_768, 65_536]) if large else np.array([250, 500, 1_000, 2_000])

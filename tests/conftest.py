@@ -27,14 +27,14 @@ install_import_hook(INNER, "beartype.beartype")
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from lksd import _compile  # noqa: E402
+from lksd import _jax  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
     """Compiled programs of one file are of no use to the next, and hundreds of them take gigabytes."""
     yield
-    _compile._programs.clear()
+    _jax.programs.clear()
     jax.clear_caches()
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from compilations import compilations
 
 import lksd
-from lksd import _compile
-from lksd._padding import room
+from lksd import _jax
+from lksd._jax import room
 
 X = np.random.default_rng(0).normal(size=(400, 3))
 P, Q = (lksd.models.PPCA(np.ones((3, 1)), noise) for noise in (1.0, 2.0))
@@ -33,10 +33,10 @@ def test_rooms_are_few_and_close():
 
 
 def test_programs_are_bounded_and_can_be_forgotten(monkeypatch):
-    monkeypatch.setattr(_compile._programs, "size", 4)
+    monkeypatch.setattr(_jax.programs, "size", 4)
     for scale in range(1, 6):
         lksd.compare_scores(X[:20], -X[:20], -X[:20] / 2, kernel=lambda a, b, s=scale: jnp.exp(-jnp.sum((a - b) ** 2) / s))
-        assert 0 < len(_compile._programs) <= 4
+        assert 0 < len(_jax.programs) <= 4
     lksd.clear_caches()
-    assert len(_compile._programs) == 0
+    assert len(_jax.programs) == 0
     assert lksd.estimate_scores(P, X[:20]).score.shape == (20, 3)

@@ -7,7 +7,7 @@ from . import _stop as _stop  # before the imports below, which take their time
 from importlib.metadata import version
 
 from . import adapters, graphs, kernels, models, samplers, stein
-from ._compile import clear_caches
+from ._jax import clear_caches
 from ._validation import LksdWarning
 from .domains import discrete_operators
 from .inference.details import Diagnostics, Words

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import UInt32
 
-from ._compile import program
-from ._padding import in_parts
+from ._jax import in_parts, program
 
 IMPLEMENTATION = "threefry2x32"  # whatever the user has chosen for other keys
 HALF = np.uint64(2**32 - 1)

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from inspect import Parameter, cleandoc, signature
 from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
-from ._compile import one_call
+from ._jax import one_call
 from ._validation import noted
 from .options import Chains, Decision, Reading, Record, Run
 from .samplers import Sampler, Start

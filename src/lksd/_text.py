@@ -1,11 +1,16 @@
-"""Numbers and tables as plain text."""
+"""Numbers, tables and errors as plain text."""
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+PACKAGE = Path(__file__).parent
+INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
 UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # control characters, marks of direction, line separators
 
 
@@ -50,3 +55,22 @@ class Table(NamedTuple):
 def rhat_text(rhat: float) -> str:
     """Three decimals say it all, and where chains never met a power of ten."""
     return f"{rhat:.3f}" if rhat < 1_000 else f"{rhat:.0e}"
+
+
+def line_of(error: BaseException) -> str | None:
+    """The file and line of the user's code in which an error was raised, or None where it was raised in this package."""
+    found = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        if path.is_relative_to(PACKAGE):
+            found = None
+        elif path.is_absolute() and not any(path.is_relative_to(place) for place in INSTALLED):
+            found = f"{path.name}:{frame.lineno}"
+    return found
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what an error says, its kind, and the user's line where there is one."""
+    lines, where = str(error).splitlines(), line_of(error)
+    kind = type(error).__name__ + (f" at {where}" if where else "")
+    return f"{lines[0]}; {kind}" if lines and lines[0] else kind

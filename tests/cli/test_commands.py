@@ -323,8 +323,7 @@ def raised_by(function, *arguments) -> Exception:
 
 def test_faults_are_told_from_bad_input():
     """What our code refuses by a raise, a missing file, and the user's own errors are the user's; the rest is not."""
-    from lksd._errors import line_of
-    from lksd._text import number
+    from lksd._text import line_of, number
     from lksd._validation import check_seed
     from lksd.cli.main import concerns_input
 

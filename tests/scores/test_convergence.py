@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lksd
-from lksd import _compile
+from lksd import _jax
 from lksd.models import PPCA, LatentVariableModel
 from lksd.samplers import HMC, MALA
 from lksd.scores.chains import run_batch
@@ -113,9 +113,9 @@ def test_plain_chains_are_judged_and_not_run_again():
 
 def test_where_all_is_well_nothing_is_compiled_or_run_again(tmp_path):
     model, x = PPCA(np.ones((3, 1)), 0.7), np.random.default_rng(0).normal(size=(30, 3))
-    before = set(_compile._programs.found)
+    before = set(_jax.programs.found)
     found = lksd.estimate_scores(model, x, exact=False, checkpoint=tmp_path / "kept", draws=401)
-    new = [key for key in _compile._programs.found if key not in before and repr(run_batch) in repr(key[0])]
+    new = [key for key in _jax.programs.found if key not in before and repr(run_batch) in repr(key[0])]
     assert len(new) == 1
     assert found.converged.all()
     assert found.notes == ()

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import lksd
-from lksd import _compile
+from lksd import _jax
 from lksd.models import PPCA, FactorAnalysis, GaussianMixture, LatentVariableModel
 from lksd.samplers import HMC, MALA, NUTS, BoxStart, Exact, NormalStart, RandomWalk
 from lksd.scores import diagnostics
@@ -139,9 +139,9 @@ def test_seeds_differ_and_repeat():
 
 def test_one_compilation_serves_all_models_of_one_shape():
     sampled(draws=40, warmup=10)
-    before = len(_compile._programs)
+    before = len(_jax.programs)
     sampled(PPCA(RNG.random((6, 2)), 1.3, np.zeros(6)), X + 1, draws=40, warmup=10, seed=5)
-    assert len(_compile._programs) == before
+    assert len(_jax.programs) == before
 
 
 def test_fallbacks_say_so():

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import reason_of
-from .._float64 import float64
+from .._jax import float64
+from .._text import reason_of
 from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
 from ..domains.reals import check_support
 from ..scores.control import average

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from .._float64 import float64
+from .._jax import float64
 from ..models import PosteriorPredictive
 from ._numpyro_laws import has_mask, is_discrete
 from ._numpyro_program import Program, Sites, run

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._float64 import float64
+from .._jax import float64
 from ..models import PosteriorPredictive
 from ..supports import REAL, Support
 from ._packages import needed, settings_kept

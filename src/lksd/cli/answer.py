@@ -15,11 +15,13 @@ from .._text import visible
 from .._validation import check_choice
 from .._vocabulary import holds_words
 from ..domains import kind_of
+from ..kernels import Kernel
 from ..report.page import check_path
 from ..scores import ScoreEstimate
+from ..stein import SteinOperator
 from .data import is_number
 from .main import say, sentence
-from .models import named_in
+from .models import instance, named_in, named_or_own
 from .options import KERNELS, SAMPLERS, SCALED_KERNELS, WORD_KERNELS
 from .tables import Frame
 
@@ -98,9 +100,10 @@ def show(result: ComparisonResult, observations: Any, output: Output) -> None:
         typer.echo(f"\nReport: {visible(str(output.report))}")
 
 
-def several(names: list[str] | None) -> Any:
-    """Nothing, one name, or a tuple of them."""
-    return None if not names else names[0] if len(names) == 1 else tuple(names)
+def chosen_operator(names: list[str] | None) -> Any:
+    """Nothing, one operator by its name or from the user's file, or a tuple of them."""
+    made = [named_or_own("--operator", name, SteinOperator, "operators") for name in names or ()]
+    return None if not made else made[0] if len(made) == 1 else tuple(made)
 
 
 def chosen_sampler(name: str | None) -> Any:
@@ -112,7 +115,10 @@ def chosen_kernel(names: list[str] | None, x: Any, models: list[Any], counts: bo
     made: list[Any] = []
     for name in names or ():
         path, _, variable = name.rpartition(":")
-        found = named_in("--kernel", Path(path), variable) if path.endswith(".py") else kernel_named(name, x, models, counts)
+        if path.endswith(".py"):
+            found = instance("--kernel", name, named_in("--kernel", Path(path), variable, Kernel, "kernels"))
+        else:
+            found = kernel_named(name, x, models, counts)
         made += found if isinstance(found, list) else [found]
     return None if not made else made if len(made) > 1 else made[0]
 

@@ -9,7 +9,7 @@ import typer
 
 from .. import __version__, compare
 from . import options as o
-from .answer import Output, answer, chosen_kernel, chosen_sampler, ranking, several, show
+from .answer import Output, answer, chosen_kernel, chosen_operator, chosen_sampler, ranking, show
 from .data import read_data
 from .main import say
 from .models import read_model
@@ -89,11 +89,12 @@ def compare_command(
     lksd compare x.npy --p models.py:p --q models.py:q --no-exact --sampler nuts --draws 1000 --json > result.json
     """
     output = Output(report, json, (name_p or p, name_q or q), image_shape).checked()
+    operators = chosen_operator(operator)  # before scores that belong to one are read
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
     x = read_data(data, array, columns, field, header)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
     options |= {"kernel": chosen_kernel(kernel, x, models, counts)}
-    options |= {"operator": several(operator), "alternative": alternative, "alpha": alpha, "variance": variance}
+    options |= {"operator": operators, "alternative": alternative, "alpha": alpha, "variance": variance}
     options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs, "check": check}
@@ -146,11 +147,12 @@ def rank_command(
     if name is not None and len(name) != len(models):
         raise ValueError(f"--name: expected one for each of {len(models)} models; got {len(name)}. Repeat it, or leave it out.")
     output = Output(report, json, tuple(name or models)).checked()
+    operators = chosen_operator(operator)  # before scores that belong to one are read
     loaded = [read_model("models", one, trust_pickle) for one in models]
     x = read_data(data, array, columns, field, header)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
     options |= {"kernel": chosen_kernel(kernel, x, loaded, counts)}
-    options |= {"operator": several(operator), "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
+    options |= {"operator": operators, "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
     options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     options |= {"check": check}
@@ -199,10 +201,11 @@ def topics(
     lksd topics docs.jsonl --p a.npz --q b.npz --name-p "50 topics" --name-q "100 topics"
     """
     output = Output(report, json, (name_p or p, name_q or q)).checked()
+    operators = chosen_operator(operator)  # before scores that belong to one are read
     models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
     x = read_data(data, array, None, field, header)
     options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "alternative": alternative, "alpha": alpha}
-    options |= {"kernel": chosen_kernel(kernel, x, models, counts), "operator": several(operator), "pairs": pairs}
+    options |= {"kernel": chosen_kernel(kernel, x, models, counts), "operator": operators, "pairs": pairs}
     options |= {"calibration": calibration, "preset": preset, "seed": seed}
     options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
     answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._errors import PACKAGE, line_of, reason_of
 from .._stop import stop_at_interrupts
-from .._text import visible
+from .._text import PACKAGE, line_of, reason_of, visible
 
 DONE, INTERNAL, BAD_INPUT = 0, 1, 2
 STACK = 256 * 2**20  # bytes; compilers recurse deeply, and a thread has less room than a program

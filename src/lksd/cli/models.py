@@ -1,19 +1,23 @@
-"""Models from files: Python code as ``file.py:name``, saved scores and topics as .npz, and pickles where they are trusted."""
+"""Models and other objects from files: ``file.py:name``, saved scores and topics as .npz, and pickles where they are trusted."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from functools import cache
+from collections.abc import Iterable
+from functools import lru_cache
+from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from .. import adapters, load_scores
+from .._validation import check_choice
 from ..models import LDA, LatentVariableModel
 from ..scores import ScoreEstimate
 from .data import read_arrays
 
+STARRED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 PICKLES = (".model", ".pkl", ".pickle", ".joblib", ".gensim")
 
 
@@ -42,31 +46,63 @@ def read_model(option: str, reference: str, trust_pickle: bool) -> LatentVariabl
     return as_model(option, reference, read_pickle(option, path))
 
 
-def named_in(option: str, path: Path, name: str) -> Any:
+def named_in(option: str, path: Path, name: str, kinds: Any = (LatentVariableModel, ScoreEstimate), called: str = "models") -> Any:
+    """The variable of a Python file; where there is none, those of the ``kinds`` that are looked for are listed."""
     if not path.is_file():
         raise ValueError(f"{option}: expected a Python file; {str(path)!r} does not exist. Check the path.")
-    module = imported(option, path.resolve())
+    try:
+        module = imported(path.resolve())
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from error.__cause__
     if not hasattr(module, name):
-        known = [key for key, value in vars(module).items() if isinstance(value, (LatentVariableModel, ScoreEstimate))]
+        known = [key for key, value in vars(module).items() if isinstance(value, kinds)]
         raise ValueError(
-            f"{option}: expected a variable {name!r} in {path}; there is none. Its models: {', '.join(known) or 'none at all'}."
+            f"{option}: expected a variable {name!r} in {path}; there is none. Its {called}: {', '.join(known) or 'none at all'}."
         )
     return getattr(module, name)
 
 
-@cache
-def imported(option: str, path: Path) -> ModuleType:
-    """The file as a module; P and Q of one file share it."""
+def named_or_own(option: str, text: str, kind: type, called: str, names: Iterable[str] | None = None) -> Any:
+    """A name as it is, one of ``names`` where they are given; or what ``file.py:name`` is: an instance of ``kind``.
+
+    A class in the file stands for the instance that it makes without arguments.
+    """
+    file, _, name = text.rpartition(":")
+    if not file.endswith(".py"):
+        return text if names is None else check_choice(option, text, names)
+    value = instance(option, text, named_in(option, Path(file), name, kind, called))
+    if not isinstance(value, kind):
+        raise ValueError(
+            f"{option}: expected one of the {called} in {file}; {name!r} is of type {type(value).__name__}. Give another."
+        )
+    return value
+
+
+def instance(option: str, reference: str, value: Any) -> Any:
+    """A class as the instance that it makes without arguments; anything else as it is."""
+    if not isinstance(value, type):
+        return value
+    if needed := [one.name for one in signature(value).parameters.values() if one.default is one.empty and one.kind not in STARRED]:
+        raise ValueError(
+            f"{option}: expected an instance, or a class without required arguments; {reference!r} is a class that needs "
+            f"{', '.join(needed)}. Make an instance in the file, and name that."
+        )
+    return value()
+
+
+@lru_cache(maxsize=64)
+def imported(path: Path) -> ModuleType:
+    """The file as a module, which all options share that name something in it."""
     spec = importlib.util.spec_from_file_location(f"_lksd_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{option}: {str(path)!r} cannot be imported. Check that it is Python code.")
+        raise ValueError(f"{str(path)!r} cannot be imported. Check that it is Python code.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
-        raise ValueError(f"{option}: {path.name} fails when it is run: {type(error).__name__}: {error}. Mend the file.") from error
+        raise ValueError(f"{path.name} fails when it is run: {type(error).__name__}: {error}. Mend the file.") from error
     finally:
         sys.path.remove(str(path.parent))
     if importlib.util.find_spec("cloudpickle"):  # workers of a cluster do not have the file, so its classes are sent to them

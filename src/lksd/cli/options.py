@@ -83,7 +83,9 @@ Kernel = Annotated[
         panel="Test",
     ),
 ]
-Operator = Annotated[list[str] | None, option("langevin, spherical, difference, barker or gibbs; may be repeated.", panel="Test")]
+Operator = Annotated[
+    list[str] | None, option("langevin, spherical, difference, barker or gibbs; or file.py:name. May be repeated.", panel="Test")
+]
 Margin = Annotated[float, option("A difference of squared discrepancies that is too small to matter.", panel="Test")]
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
 Correction = Annotated[str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._cores import cores
+from .._jax import cores
 from .._text import visible
 from .._validation import check_choice, check_seed
 from ..engines import opened

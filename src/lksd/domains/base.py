@@ -71,7 +71,11 @@ class Domain(ABC):
         return [None] * len(models)
 
     def located(
-        self, supports: dict[str, Support | None], observations: Observations, kernel: Any, smooth: Any
+        self,
+        supports: dict[str, Support | None],
+        observations: Observations,
+        kernel: Any,
+        smooth: Any,
     ) -> Domain:
         """The domain with the coordinates in which all models are compared."""
         return self

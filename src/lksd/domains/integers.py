@@ -23,7 +23,7 @@ from .base import Domain, Observations, Prepared, check_index, is_estimate
 from .reals import CONTINUOUS, is_continuous
 from .words import read_words
 
-DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
+DISCRETE: dict[str, Any] = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
 BOTH = ("difference", "barker")
 
 
@@ -65,16 +65,15 @@ class Integers(Domain):
         wanted = tuple(choice) if isinstance(choice, (tuple, list)) else choice and (choice,)
         own = [model for model in models if not is_estimate(model)]
         without = values_without_probability(own)
-        default = self.default
-        if without and (choice is None or any(is_difference(one) for one in wanted)):
+        default = BOTH[1:] if without and self.default == BOTH else self.default
+        built = [self.operator(one, own) for one in (default if choice is None else wanted)]
+        if without and (choice is None or any(one.needs_all_values for one in built)):
             alone = "; Barker alone is used" if choice is None else ""
-            default = default if default != BOTH else ("barker",)
             warn(
                 f"operator: {without} values have probability zero under a model, and the "
                 f"difference operator's mean is then not zero under that model{alone}. "
                 "Smooth the probabilities, or use 'barker'."
             )
-        built = [self.operator(one, own) for one in (default if choice is None else wanted)]
         if not built:
             raise ValueError(
                 "operator: expected at least one; got an empty list. Leave it out for the default."
@@ -176,10 +175,8 @@ def discrete_operators(*models: Any, names: tuple[str, ...] = BOTH) -> tuple[Dis
     built: list[DiscreteOperator] = []
     for name in names:
         kind = DISCRETE[check_choice("operator", name, DISCRETE)]
-        if kind is Gibbs:
-            built.append(Gibbs(size, **options))
-        else:
-            built.append(kind(size, order=order_from(models), **options))
+        order = {"order": order_from(models)} if kind.ordered else {}
+        built.append(kind(size, **options, **order))
     return tuple(built)
 
 
@@ -216,7 +213,3 @@ def values_without_probability(models: Any) -> int:
     """How many values some model can never produce, where the models say it."""
     known = [one.value_probabilities() for one in models if hasattr(one, "value_probabilities")]
     return int(np.sum(np.min(known, 0) == 0)) if known else 0
-
-
-def is_difference(choice: Any) -> bool:
-    return choice == "difference" or isinstance(choice, Difference)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._far import column_spreads
 from .._validation import (
     check_reals,
     column_names,
@@ -19,12 +18,14 @@ from .._validation import (
     warn,
 )
 from ..kernels import IMQ, BallBump, BoxBump, Kernel, PerCoordinate, Weighted
-from ..stein import DiscreteOperator, Langevin, Spherical, SteinOperator
-from ..stein.spherical import check_directions
+from ..kernels.radial import column_spreads
+from ..stein import Langevin, Spherical, SteinOperator
+from ..stein.base import check_directions
 from ..supports import REAL, Coordinates, Support, read_support
 from .base import Domain, Observations, Prepared, check_index, is_estimate
 
 CONTINUOUS: dict[str, Any] = {"langevin": Langevin, "spherical": Spherical}
+LANGEVIN = Langevin()
 UNEVEN = 100  # ratio of column scales that is reported
 FEWEST_INSIDE = 0.1  # of a model's draws, the share in the domain from which they stand for it
 SUGGESTED = (("unit", 0.0, 1.0), ("positive", 0.0, np.inf))
@@ -66,17 +67,17 @@ class Vectors(Domain):
                 f"operator: expected '{self.operator}' for models of continuous data; "
                 f"got {choice if isinstance(choice, (tuple, list)) else (choice,)!r}. Leave it out."
             )
-        if self.operator == "spherical" and isinstance(found, Langevin):
+        if self.kind == "directions" != found.data:
             raise ValueError(
                 f"operator: expected 'spherical' for {models[0]}, a model of unit vectors; "
-                "got Langevin. Leave it out."
+                f"got {found}. Leave it out."
             )
         return (found,)
 
     def prepare(self, x, estimates, kernel, holdout, standardise, paper):
         given, notes = [one.score for one in estimates], []
         (operator,) = estimates[0].operators
-        if standardise and isinstance(operator, Spherical):
+        if standardise and operator.data == "directions":
             raise ValueError(
                 "standardise: expected without unit vectors, which would leave the sphere. "
                 "Leave it out."
@@ -209,19 +210,17 @@ class Directions(Vectors):
 
 
 def default_kernel(
-    x: np.ndarray, operator: SteinOperator | None = None, paper: bool = False
+    x: np.ndarray, operator: SteinOperator = LANGEVIN, paper: bool = False
 ) -> Kernel:
     """A kernel for each coordinate at its own median scale.
 
     It is radial for one column, where the factor on the coordinate would make two kernels on the
     same number, where a column is mostly constant, and where the operator does not take it.
     """
-    if paper or x.shape[1] == 1:
+    if paper or operator.scalar or x.shape[1] == 1:
         return IMQ.median(x)
     try:
-        kernel = PerCoordinate.median(x)
-        (operator or Langevin()).check_kernel(kernel)
-        return kernel
+        return PerCoordinate.median(x)
     except ValueError:
         return IMQ.median(x)
 
@@ -230,7 +229,7 @@ def is_continuous(choice: Any) -> bool:
     """Whether a name or an operator is one for real data."""
     if isinstance(choice, str):
         return choice in CONTINUOUS
-    return isinstance(choice, SteinOperator) and not isinstance(choice, DiscreteOperator)
+    return isinstance(choice, SteinOperator) and choice.data != "integers"
 
 
 def row_names(x: Any) -> tuple[str, ...] | None:
@@ -251,9 +250,7 @@ def support_of(name: str, model: Any, observations: Observations) -> Support | N
         support = support.reordered(np.argsort(order))
     if is_estimate(model) and support is None:
         return None  # scores that were saved before supports were
-    return check_support(
-        f"{name} ({model})" if name else str(model), support, x, observations.ids
-    )
+    return check_support(f"{name} ({model})" if name else str(model), support, x, observations.ids)
 
 
 def vanishes_at_edges(kernel: Any) -> bool:

@@ -26,11 +26,9 @@ from distributed import Client, KilledWorker, LocalCluster, rpc
 from distributed.comm.addressing import get_address_host_port
 from distributed.security import Security
 
-from .._cores import cores, keep_to
-from .._device import device_memory
+from .._jax import cores, device_memory, keep_to
 from .._validation import LksdWarning
-from .base import Engine, EngineError
-from .local import in_order
+from .local import Engine, EngineError, in_order
 from .sending import dumps
 from .silence import Watched, count_threads
 

@@ -10,7 +10,7 @@ from typing import Any
 from distributed import Client, Future
 
 from .._validation import warn
-from .base import EngineError
+from .local import EngineError
 
 VARIABLE = "LKSD_SILENCE"
 SECONDS = 120.0  # without a sign of life; a worker that computes gives one every second or so

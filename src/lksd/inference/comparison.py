@@ -201,7 +201,7 @@ def record(test: Contrasts, decision: Decision, null: NullDistribution, pvalue: 
         variance=variance_of(test, decision),
         correction=decision.correction,
         operator=test.hypothesis.operator_name,
-        order=getattr(test.hypothesis.operator, "order", None),
+        order=test.hypothesis.operator.order if test.hypothesis.operator.ordered else None,  # type: ignore[attr-defined]
         contributions=read_only(test.rows[0] / (n * (n - 1))),
         zeta=ustatistic.Components(*(float(part[0]) for part in test.zeta)),
         notes=(*test.hypothesis.notes, *notes_of(test, decision)),

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._documents import is_sparse
-from .._float64 import float64
+from .._jax import float64
 from .._validation import check_choice, check_count
 from ..domains import CONTINUOUS, DISCRETE, Prepared
 from ..kernels import Kernel, Weighted, as_kernel, check_on
@@ -98,7 +98,7 @@ def check_counts(kernel: Kernel) -> None:
 
 def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
     """Refuse a kernel that does not fit the data; say how many observations its weight leaves out."""
-    check_on(kernel, observations, scalar=not isinstance(operator, Langevin))
+    check_on(kernel, observations, scalar=operator.scalar)
     if not isinstance(kernel, Weighted):
         return ()
     left_out = int(np.sum(weights_of(kernel, observations) == 0))

@@ -12,12 +12,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri, pdtrc
 
-from .._far import is_far
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
 from ..kernels import BagOfWords
+from ..kernels.radial import is_far
 from ..scores.observed import row_digests
-from ..stein import DiscreteOperator
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
 
@@ -112,7 +111,7 @@ def copied_rows(x, hypothesis: Hypothesis) -> Bool[np.ndarray, " n"]:
     Where every observation occurs twice, or any other number of times, a part of the data was read more than once, and chance is
     the reason for the groups that remain in one such part.
     """
-    discrete, documents = isinstance(hypothesis.operator, DiscreteOperator), isinstance(hypothesis.kernel, BagOfWords)
+    discrete, documents = hypothesis.operator.data == "integers", isinstance(hypothesis.kernel, BagOfWords)
     rows = hypothesis.x if discrete else x
     group, sizes = equal_rows(np.sort(rows, axis=1) if documents else rows)
     times = int(np.gcd.reduce(sizes)) if len(sizes) >= GROUPS else 1

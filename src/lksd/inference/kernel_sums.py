@@ -11,10 +11,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import program
 from .._documents import word_counts
-from .._float64 import float64
+from .._jax import float64, program
 from ..kernels import IMQ, BagOfWords, Gaussian, Kernel, Radial, kernel_block, named_errors
+from ..kernels.discrete import distances_from_products, values_at
 from ..kernels.radial import whiten
 
 TILE = 1_024
@@ -63,12 +63,9 @@ class Bags:
 
     def distances(self, other: Bags) -> np.ndarray:
         """Squared distances to other documents, at the cost of the rare words that they have in common."""
-        rho = (self.rare @ other.rare.T).toarray()
-        rho += self.frequent.toarray() @ other.frequent.toarray().T
-        rho *= -2
-        rho += self.squares[:, None]
-        rho += other.squares
-        return rho
+        common = (self.rare @ other.rare.T).toarray()
+        common += self.frequent.toarray() @ other.frequent.toarray().T
+        return distances_from_products(self.squares, other.squares, common)
 
 
 def without(counts, words: np.ndarray):
@@ -132,16 +129,17 @@ class Group(NamedTuple):
 
 
 def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[Group]:
-    """All kernels of word counts together, in their order; or each kernel alone."""
+    """All kernels of word counts together where there are no others, in their order; or each kernel alone."""
     of_bags = [kernel for kernel in kernels if isinstance(kernel, BagOfWords)]
-    if of_bags:
-        assert len(of_bags) == len(kernels)
-        assert len({kernel.n_values for kernel in of_bags}) == 1
+    if len(of_bags) == len(kernels) and len({kernel.n_values for kernel in of_bags}) == 1:
         bags = Bags.of(samples, of_bags[0].n_values)
         largest = 2 * max(int(one.squares.max()) for one in bags)
         yield Group(tuple(profile(kernel, largest) for kernel in of_bags), bags, TILE)
-    else:
-        for kernel in kernels:
+        return
+    for kernel in kernels:
+        if isinstance(kernel, BagOfWords):
+            yield from groups((kernel,), *samples)
+        else:
             plain, taken = without_preconditioner(kernel, *samples)
             yield Group((plain,), taken, TILE if kernel.domain == "real" else POINTWISE_TILE)
 
@@ -150,9 +148,9 @@ def profile(kernel: BagOfWords, largest: int) -> Callable[[np.ndarray], np.ndarr
     """k as a function of squared distances, which are whole numbers: looked up where there are few enough."""
     if largest < TABLE:
         size = 1 << (largest + 1).bit_length()  # few programs
-        values = np.asarray(_of_distances(kernel, np.arange(float(size))))
+        values = np.asarray(values_at(kernel, np.arange(float(size))))
         return lambda rho: values.take(rho.astype(np.intp))
-    return lambda rho: np.array(_of_distances(kernel, rho))
+    return lambda rho: np.array(values_at(kernel, rho))
 
 
 def without_preconditioner(kernel: Kernel, *samples: np.ndarray) -> tuple[Kernel, list[np.ndarray]]:
@@ -215,8 +213,3 @@ def edge(array: np.ndarray, size: int) -> np.ndarray:
 @program
 def _block(kernel: Kernel, x, y):
     return kernel_block(kernel, jnp.asarray(x), jnp.asarray(y))
-
-
-@program
-def _of_distances(kernel: BagOfWords, rho):
-    return kernel.of_distance(jnp.asarray(rho), 0)

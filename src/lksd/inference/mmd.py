@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._compile import one_call
 from .._documents import as_tokens, is_ragged, is_sparse
+from .._jax import one_call
 from .._validation import check_count, check_probability, check_range, check_reals, column_names, in_columns
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from .calibration import Edgeworth

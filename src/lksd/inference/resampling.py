@@ -8,9 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._compile import program
-from .._float64 import float64
-from .._padding import room
+from .._jax import float64, program, room
 from ..stein import GramSums
 
 CELLS = 2**24  # numbers of the resamples that are held at once

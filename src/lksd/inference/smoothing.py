@@ -8,13 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import program
-from .._far import column_spreads
-from .._float64 import float64
+from .._jax import float64, in_parts, program
 from .._keys import as_keys, noise_keys
-from .._padding import in_parts
 from .._validation import SEEDS, warn
 from ..domains import Observations, is_estimate, kind_of
+from ..kernels.radial import column_spreads
 from ..models.base import float64_leaves
 from ..models.smoothing import smoothed
 

@@ -1,16 +1,16 @@
-"""Kernels made from kernels."""
+"""Kernels made from kernels, and several kernels to be tested together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import equinox as eqx
-import jax.numpy as jnp
 
-from .._float64 import float64_values
-from .bandwidth import coordinate_medians, median_preconditioner
+from .._jax import float64_values
 from .base import Domain, Kernel, as_kernel
-from .radial import IMQ, Radial
+from .radial import IMQ, PerCoordinate, median_preconditioner
+
+SCALES = {"half the": 0.25, "": 1.0, "twice the": 4.0}  # factors of the squared median distance
 
 
 class Weighted(Kernel):
@@ -72,52 +72,20 @@ class Product(Pair):
         return self.a(x, y) * self.b(x, y)
 
 
-class PerCoordinate(Kernel):
-    """One kernel for each coordinate: k_d(x, y) = base(x, y) own(x_d, y_d).
+def family(x) -> list[Kernel]:
+    """Kernels that see different things, for ``kernel=`` of ``compare`` and ``rank``, which correct for their number.
 
-    In high dimension a radial kernel is nearly constant and sees little but linear features; a
-    factor that lives on the coordinate itself keeps the test sensitive to its shape.
+    IMQ at half the median distance, at the median and at twice the median; one kernel for each coordinate; and IMQ with the
+    covariance of ``x``.
 
-    Parameters
-    ----------
-    base : Radial
-        The kernel on whole observations.
-    own : Radial
-        The one-dimensional factor; its preconditioner is one squared scale for all coordinates or
-        a (D,) array of them.
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> result = lksd.compare_scores(x, -(x - 1), -x, lksd.kernels.family(x))
+    >>> len(result.tests), len(result.rejected)
+    (5, 5)
     """
-
-    base: Radial
-    own: Radial
-
-    @property
-    def domain(self) -> Domain:
-        return "real"
-
-    def __check_init__(self):
-        if not isinstance(self.base, Radial) or not isinstance(self.own, Radial):
-            raise TypeError(f"PerCoordinate: expected two radial kernels; got {self.base} and {self.own}. Use IMQ or Gaussian.")
-        if self.own.preconditioner.ndim > 1:
-            raise ValueError(
-                f"PerCoordinate: expected own scales as a scalar or (D,); got shape {self.own.preconditioner.shape}. "
-                "They are one-dimensional kernels."
-            )
-
-    @classmethod
-    def median(cls, x, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
-        """Each coordinate's own median distance for ``own``, half the median distance of whole observations for ``base``.
-
-        At half the median the factor on whole observations still tells near from far in high dimension; docs/kernels.md
-        has the study behind it.
-        """
-        scales, own_source = coordinate_medians(x)
-        squared, source = median_preconditioner(x)
-        return cls(base(squared / 4, source=f"half the {source}"), own(scales, source=own_source))
-
-    @float64_values
-    def __call__(self, x, y):
-        r = (jnp.asarray(x) - jnp.asarray(y)) ** 2 / self.own.preconditioner
-        return self.base(x, y) * self.own.profile(r).value
-
-    def __str__(self) -> str:
-        return f"PerCoordinate({self.base}, {self.own})"
+    squared, source = median_preconditioner(x)
+    scales = [IMQ(factor * squared, source=f"{name} {source}".strip()) for name, factor in SCALES.items()]
+    return [*scales, PerCoordinate.median(x), IMQ.covariance(x)]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
 
-from .._documents import as_tokens
-from .._float64 import float64_values
-from .._validation import check_range, check_size
-from .bandwidth import bag_median
+from .._documents import as_tokens, word_counts
+from .._jax import float64_values, program
+from .._validation import check_count, check_range, check_size
 from .base import Domain, Kernel
-from .radial import IMQ, Radial
+from .radial import IMQ, Radial, subset
 
 
 class IntegerDistance(Kernel):
@@ -98,10 +100,7 @@ class BagOfWords(IntegerDistance):
         return cls(base(scale, source=source), size)
 
     def distance(self, x, y):
-        def common(a, b):
-            return jnp.sum((a[:, None] == b[None, :]) & (a >= 0)[:, None])
-
-        return common(x, x) + common(y, y) - 2 * common(x, y)
+        return document_distances(x[None], y[None])[0, 0]
 
     def of_distance(self, rho, dim: int):
         return self.base.profile(rho / self.base.preconditioner).value
@@ -120,3 +119,43 @@ def check_base(name: str, base) -> None:
             f"{name}: expected a radial kernel with a scalar preconditioner, such as IMQ(preconditioner=2.0); got {base}. "
             "Its squared scale is in units of the encoded distance."
         )
+
+
+def document_distances(x: Int[Array, "n D"], y: Int[Array, "m D"]) -> Int[Array, "n m"]:
+    """The squared distances between the word counts of documents x_i and y_j."""
+    return distances_from_products(own_products(x), own_products(y), products(x, y))
+
+
+def products(x: Int[Array, "n D"], y: Int[Array, "m D"]) -> Int[Array, "n m"]:
+    """The inner products of the word counts: how many pairs of equal words two documents have."""
+
+    def add_position(total, column):
+        return total + jnp.sum((x[:, None] == column[:, None]) & (x >= 0)[:, None], -1, dtype=jnp.int32), None
+
+    return jax.lax.scan(add_position, jnp.zeros((len(x), len(y)), jnp.int32), y.T)[0]
+
+
+def own_products(x: Int[Array, "n D"]) -> Int[Array, " n"]:
+    return jax.vmap(lambda row: products(row[None], row[None])[0, 0])(x)
+
+
+def distances_from_products(squares_x, squares_y, common):
+    """|B_i - B_j|^2 from |B_i|^2, |B_j|^2 and B_i'B_j, for arrays of JAX or NumPy: the one distance of bags of words."""
+    return squares_x[:, None] + squares_y - 2 * common
+
+
+@program
+def values_at(kernel: BagOfWords, distances):
+    """The kernel at squared distances."""
+    return kernel.of_distance(jnp.asarray(distances), 0)
+
+
+def bag_median(tokens: np.ndarray, words: int) -> tuple[np.ndarray, str]:
+    """The median of the squared distances between word counts, at least 1: documents that differ are no closer."""
+    check_count("x", len(tokens), minimum=2)
+    rows, pairs = subset(tokens)
+    counts = word_counts(rows, words)
+    common = (counts @ counts.T).toarray()
+    squares = np.diag(common)
+    distances = distances_from_products(squares, squares, common)[np.triu_indices(len(rows), 1)]
+    return np.maximum(np.median(distances), 1.0), f"median of {pairs}"

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from .._device import on_processor
-from .._float64 import float64
+from .._jax import float64, on_processor
 from .base import Kernel, as_kernel
 from .compose import Product, Sum, Weighted
-from .discrete import BagOfWords
+from .discrete import BagOfWords, document_distances
 from .radial import Radial, precondition
 
 
@@ -38,16 +37,7 @@ def _(kernel: Radial, x, y):
 
 @kernel_block.register
 def _(kernel: BagOfWords, x, y):
-    def common(a, b):
-        def add_position(total, column):
-            return total + jnp.sum((a[:, None] == column[:, None]) & (a >= 0)[:, None], -1, dtype=jnp.int32), None
-
-        return jax.lax.scan(add_position, jnp.zeros((len(a), len(b)), jnp.int32), b.T)[0]
-
-    def own(a):
-        return jax.vmap(lambda row: common(row[None], row[None])[0, 0])(a)
-
-    return kernel.of_distance(own(x)[:, None] + own(y) - 2 * common(x, y), x.shape[-1])
+    return kernel.of_distance(document_distances(x, y), x.shape[-1])
 
 
 @kernel_block.register

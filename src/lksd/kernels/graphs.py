@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from .._float64 import float64_values
+from .._jax import float64_values
 from ..graphs import nodes
 from .base import Domain, Kernel, as_kernel
 

@@ -6,8 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._bump import log_ball_bump, log_smooth_step
-from .._float64 import as_float64, float64_values
+from .._jax import as_float64, float64_values
 
 
 class Polynomial(eqx.Module):
@@ -74,3 +73,20 @@ class BoxBump(eqx.Module):
 
     def __str__(self) -> str:
         return f"BoxBump(lower = {self.lower}, upper = {self.upper}, margin = {self.margin})"
+
+
+def log_smooth_step(t):
+    """The logarithm of an infinitely smooth function that is 1 for t <= 0 and 0 for t >= 1."""
+    inside = (t > 0) & (t < 1)
+    safe = jnp.where(inside, t, 0.5)
+    # f(1 - t) / (f(t) + f(1 - t)) with f(t) = exp(-1/t), written as a logistic function.
+    between = -jnp.logaddexp(0.0, 1 / (1 - safe) - 1 / safe)
+    return jnp.where(inside, between, jnp.where(t <= 0, 0.0, -jnp.inf))
+
+
+def log_ball_bump(x, center, flat_radius, radius):
+    """0 within ``flat_radius`` of the centre, -inf beyond ``radius``, smooth between."""
+    squared = jnp.sum((x - center) ** 2)
+    outer = squared > flat_radius**2
+    distance = jnp.sqrt(jnp.where(outer, squared, 1.0))
+    return jnp.where(outer, log_smooth_step((distance - flat_radius) / (radius - flat_radius)), 0.0)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .._float64 import float64_values
+from .._jax import float64_values
 
 
 class LatentVariableModel(eqx.Module):

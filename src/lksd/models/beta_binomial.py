@@ -11,7 +11,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .base import LatentVariableModel, simulation
 from .topics import pick
 

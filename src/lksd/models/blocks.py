@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .._validation import check_size
 from .base import LatentVariableModel, simulation
 from .mixture import check_weights

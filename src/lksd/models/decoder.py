@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import reason_of
-from .._float64 import as_float64
+from .._jax import as_float64
+from .._text import reason_of
 from .base import LatentVariableModel, simulation
 
 LOG_2PI = np.log(2 * np.pi)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .._validation import check_finite
-from ..stein.spherical import TOLERANCE
+from ..stein.base import TOLERANCE
 from .base import simulation
 from .mixture import FiniteMixture, check_weights
 

@@ -8,10 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import compiled
-from .._float64 import float64
+from .._jax import compiled, float64, in_parts
 from .._keys import as_keys, observation_keys
-from .._padding import in_parts
 from .base import float64_leaves, of_length
 
 LEAST, MOST = 64, 2**16  # observations of a program

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .base import LatentVariableModel, as_columns, check_columns, simulation
 
 

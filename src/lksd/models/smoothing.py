@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .base import LatentVariableModel
 
 

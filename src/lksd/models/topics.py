@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from .._float64 import as_float64
+from .._jax import as_float64
 from .._validation import check_finite
 from .._vocabulary import Vocabulary, as_vocabulary
 from .base import LatentVariableModel, simulation

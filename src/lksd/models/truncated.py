@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._bump import log_ball_bump
-from .._float64 import as_float64
+from .._jax import as_float64
+from ..kernels.weights import log_ball_bump
 from .ball import ball_mass
 from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI, check_shapes

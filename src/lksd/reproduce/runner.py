@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
-from .._cores import cores, keep_to
+from .._jax import cores, keep_to
 from .._progress import track
 from .._validation import LksdWarning
 from ..engines import Engine

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .._float64 import as_float64
+from .._jax import as_float64
 
 
 class Start(eqx.Module):

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .._compile import compiled
+from .._jax import compiled
 from ..models import LatentVariableModel
 from ..models.base import float64_leaves, of_length
 from ..models.behaviour import seen

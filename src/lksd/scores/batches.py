@@ -12,9 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .._compile import Program, compiled
-from .._device import on_device
-from .._float64 import float64
+from .._jax import Program, compiled, float64, on_device
 from .._keys import as_keys
 from .._progress import track
 from ..engines import Engine

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from .._documents import numbered
-from .._errors import reason_of
+from .._text import reason_of
 from ..models import LDA, LatentVariableModel
 from ..models.base import of_length
 from ..samplers.base import split_latent

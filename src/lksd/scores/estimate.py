@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import remembered
-from .._float64 import float64
+from .._jax import float64, remembered
 from .._keys import observation_keys, tuning_key
 from .._keywords import EstimateKeywords, Options, verb
 from .._progress import progress_wanted, track
@@ -24,7 +23,7 @@ from ..models.behaviour import behaviour
 from ..options import Chains
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
-from ..stein import Barker, SteinOperator
+from ..stein import SteinOperator
 from ..supports import Support
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
@@ -121,7 +120,7 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
     operators, chains, ids, discrete = common.operators, common.chains, common.data.ids, common.domain.discrete
     check_model(model)
     if chains.unbiased:
-        check_linear(operators, discrete)
+        check_linear(operators)
     if discrete:
         check_possible(model, data, ids)
     model = float64_leaves(model)
@@ -155,7 +154,7 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
         return unbiased_estimate(met, groups, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **fields)
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
     anywhere = isinstance(sampler, (Gibbs, Exact))
-    modified = chains.control_variates == "none" and any(isinstance(one, Barker) for one in operators)
+    modified = chains.control_variates == "none" and any(one.modified_posterior for one in operators)
     if modified:
         check_modified(model, points, sampler)
     every = run(*run_options, batches, plan, setup)

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import program, remembered
-from .._padding import in_parts
+from .._jax import in_parts, program, remembered
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .checks import shape_of

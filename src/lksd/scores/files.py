@@ -5,20 +5,22 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
+from .._jax import is_ours
 from .._storage import NOT_ARRAYS, arrays_checksum, read_arrays, write_whole
-from ..stein import Barker, Difference, Gibbs, Langevin, Spherical
+from ..stein.base import REGISTERED, SteinOperator
 from ..supports import Support
 from .lengths import BatchMeans
 from .result import BY_ROW, PARTS, ScoreEstimate
 
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
-OPERATORS: dict[str, Any] = {kind.__name__: kind for kind in (Langevin, Spherical, Difference, Barker, Gibbs)}
 TEXTS = ("notes", "columns")
 KINDS = {"index": "iu", "divergences": "iu", "meeting_times": "iu", "converged": "b", "observed": "u"}  # of arrays; others are real
 
@@ -31,19 +33,67 @@ def write_scores(scores: ScoreEstimate, path: str | Path) -> None:
             given |= as_arrays(f"{name}_{number}", array)
     settings = []
     for number, one in enumerate(scores.operators):
-        order = getattr(one, "order", None)
-        plain = {f.name: getattr(one, f.name) for f in fields(one) if f.name in ("n_values", "witness", "average")}
-        settings.append({"kind": type(one).__name__} | plain)
-        if order is not None:
-            given[f"order_{number}"] = order
+        plain, arrays = operator_record(one)
+        settings.append(plain)
+        given |= {f"{name}_{number}": array for name, array in arrays.items()}
     given["operators"] = json.dumps({"several": isinstance(scores.operator, tuple), "each": settings})
     if scores.support is not None:
         given["support"] = json.dumps(asdict(scores.support))
     given |= {name: json.dumps(given[name]) for name in TEXTS if name in given}
-    arrays = {name: np.asarray(value) for name, value in (given | {"schema": SCHEMA}).items()}
+    every = {name: np.asarray(value) for name, value in (given | {"schema": SCHEMA}).items()}
     file = io.BytesIO()
-    np.savez(file, checksum=arrays_checksum(arrays), **arrays)  # type: ignore[arg-type]
+    np.savez(file, checksum=arrays_checksum(every), **every)  # type: ignore[arg-type]
     write_whole(path, file.getvalue())
+
+
+def operator_record(operator: SteinOperator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The name of an operator's class with the fields that make it again, and those of them that are arrays."""
+    kind = type(operator)
+    if REGISTERED[kind.__name__] is not kind and is_ours(REGISTERED[kind.__name__]):
+        raise ValueError(
+            f"operator: {kind.__name__} is the name of a class of lksd.stein, as which it would be read. Rename yours."
+        )
+    plain: dict[str, Any] = {"kind": kind.__name__}
+    arrays: dict[str, np.ndarray] = {}
+    for name in constructor(kind):
+        value = getattr(operator, name, ...)
+        if isinstance(value, (np.generic, np.ndarray, jax.Array)):
+            value = np.asarray(value)
+        if name not in (*PARTS, "kind") and isinstance(value, np.ndarray) and value.ndim:
+            arrays[name] = value
+        elif name not in (*PARTS, "kind") and is_plain(value := value.item() if isinstance(value, np.ndarray) else value):
+            plain[name] = value
+        else:
+            raise ValueError(
+                f"operator: {kind.__name__} cannot be saved; expected a field {name!r} that is a number, a string, a tuple of them "
+                f"or an array, for the argument of that name. The names {', '.join(PARTS)} and kind are taken."
+            )
+    return plain, arrays
+
+
+def is_plain(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str, type(None))) or (isinstance(value, tuple) and all(map(is_plain, value)))
+
+
+def constructor(kind: type) -> list[str]:
+    """The names of the arguments from which a class makes its instances."""
+    return list(signature(kind.__init__).parameters)[1:]  # type: ignore[misc]
+
+
+def read_operator(settings: dict[str, Any], number: int, record: dict[str, Any]) -> SteinOperator:
+    """The inverse of ``operator_record``."""
+    name = settings.pop("kind")
+    if name not in REGISTERED:
+        raise ImportError(
+            f"the scores belong to the operator {name}, a class that is not known here. Import the module that has it"
+        )
+    kind: Any = REGISTERED[name]
+    arrays = {field: record.pop(f"{field}_{number}") for field in constructor(kind) if f"{field}_{number}" in record}
+    return kind(**{field: as_tuples(value) for field, value in settings.items()}, **arrays)
+
+
+def as_tuples(value: Any) -> Any:
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def as_arrays(name: str, values: Any) -> dict[str, np.ndarray]:
@@ -84,6 +134,8 @@ def load_scores(path: str | Path) -> ScoreEstimate:
         check_whole(scores)
     except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the scores are damaged ({error}). Take a copy of the file, or estimate them again.") from error
+    except ImportError as error:
+        raise ImportError(f"{path}: {error}, and load them again.") from error
     return scores
 
 
@@ -91,10 +143,7 @@ def from_record(record: dict[str, Any]) -> ScoreEstimate:
     """Scores from the arrays of a file."""
     listed = record.pop("schema") >= CHECKED
     saved = json.loads(str(record.pop("operators")))
-    operators = []
-    for number, settings in enumerate(saved["each"]):
-        order = {"order": record.pop(f"order_{number}")} if f"order_{number}" in record else {}
-        operators.append(OPERATORS[settings.pop("kind")](**settings, **order))
+    operators = [read_operator(settings, number, record) for number, settings in enumerate(saved["each"])]
     parts = {name: tuple(from_arrays(f"{name}_{number}", record) for number in range(len(operators))) for name in PARTS}
     several = saved["several"]
     texts = {name: json.loads(str(record.pop(name))) if listed else record.pop(name) for name in TEXTS if name in record}

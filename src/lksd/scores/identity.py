@@ -16,10 +16,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from .._compile import compiled, remembered
-from .._errors import reason_of
-from .._float64 import float64
+from .._jax import compiled, float64, remembered
 from .._keys import simulation_key
+from .._text import reason_of
 from .._validation import warn
 from ..models import PosteriorPredictive
 from ..models.base import float64_leaves, of_length

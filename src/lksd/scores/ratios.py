@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._compile import program
+from .._jax import program
 from .._keys import as_keys
-from ..stein import Barker
 from .conditional import Point, density_ratios
 from .control import Averages, average
 from .lengths import Group, batch_means, padded
@@ -60,7 +59,7 @@ def operator_averages(
     ratios, there = shaped(averages, wanted.values.shape[1:]), wanted.values[..., 0] >= 0
     factor = np.ones(len(there)) if independent else inflation(ratios.batch_means)
     return [
-        barker(columns) if barker is not None and isinstance(one, Barker) else score_averages(one, ratios, columns, factor, there)
+        barker(columns) if barker is not None and one.modified_posterior else score_averages(one, ratios, columns, factor, there)
         for one, columns in zip(operators, wanted.columns, strict=True)
     ]
 
@@ -78,7 +77,7 @@ def score_averages(
     centre = mean[:, None, None]
     # Deviations of the size that as many independent batches would have.
     deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(-1, 1, 1, 1, 1)
-    means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, deviations)
+    means = np.asarray(operator.score_of(mean, variance))[:, None, None] + operator.slope_of(centre, deviations)
     return averages_of(zero_elsewhere(means, there))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._text import Table, rhat_text, visible
-from ..stein import DiscreteOperator, Langevin, Spherical, SteinOperator
+from ..stein import Langevin, SteinOperator
 from ..supports import Support
 
 PARTS = ("score", "mcse", "batch_means")
@@ -85,10 +85,8 @@ class ScoreEstimate:
     @property
     def kind(self) -> str:
         """The kind of data that the model describes."""
-        first = self.operators[0]
-        if isinstance(first, DiscreteOperator):
-            return "graphs" if self.graphs else "documents"
-        return "directions" if isinstance(first, Spherical) else "reals"
+        data = self.operators[0].data
+        return ("graphs" if self.graphs else "documents") if data == "integers" else data
 
     def part(self, name: str) -> tuple[np.ndarray, ...]:
         """``score``, ``mcse`` or ``batch_means``, one for each operator."""

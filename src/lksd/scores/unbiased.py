@@ -13,7 +13,7 @@ from ..models import LatentVariableModel
 from ..models.base import float64_leaves
 from ..samplers import Start
 from ..samplers.coupling import Coupling, coupled, equal
-from ..stein import Difference, SteinOperator
+from ..stein import SteinOperator
 from .batches import Groups, Setup, Work, in_batches
 from .chains import Plan, begin
 from .conditional import Point, conditional_score, model_at
@@ -142,10 +142,10 @@ def all_of(reduced: Reduced) -> Reduced:
     return reduced
 
 
-def check_linear(operators: tuple[SteinOperator, ...], discrete: bool) -> None:
+def check_linear(operators: tuple[SteinOperator, ...]) -> None:
     """Only scores that are posterior means can be had without bias."""
-    for one in operators if discrete else ():
-        if not isinstance(one, Difference):
+    for one in operators:
+        if not one.linear:
             raise ValueError(
                 f"unbiased: scores of {one} are not posterior means, so averages of chains cannot be made unbiased for them. "
                 "Use operator='difference'."

@@ -1,10 +1,10 @@
 """Stein operators, and the Stein Gram matrix reduced in tiles."""
 
 from .base import SteinOperator, stein_kernel
-from .discrete import Barker, Difference, DiscreteOperator, Gibbs
+from .discrete import Barker, Difference, DiscreteOperator, Gibbs, vocabulary_order
 from .gram import GramSums, gram_sums
 from .langevin import Langevin
-from .order import vocabulary_order
+from .moves import Moves
 from .slopes import score_slopes
 from .spherical import Spherical
 from .tiles import paired
@@ -16,6 +16,7 @@ __all__ = [
     "Gibbs",
     "GramSums",
     "Langevin",
+    "Moves",
     "Spherical",
     "SteinOperator",
     "gram_sums",

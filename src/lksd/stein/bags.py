@@ -21,11 +21,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
-from .._compile import program
-from .._float64 import float64
-from .._padding import in_parts
-from ..kernels import BagOfWords, Kernel
-from .base import SteinOperator
+from .._jax import float64, in_parts, program
+from ..kernels import BagOfWords
+from ..kernels.discrete import distances_from_products, values_at
 from .discrete import DiscreteOperator
 from .moves import Moves
 
@@ -109,11 +107,6 @@ class Slopes(NamedTuple):
     moves: Float[np.ndarray, "S R"]
 
 
-def fits(operator: SteinOperator, kernel: Kernel) -> bool:
-    """Whether the Stein kernel is of the form that this file computes."""
-    return isinstance(operator, DiscreteOperator) and operator.witness == "shared" and isinstance(kernel, BagOfWords)
-
-
 def calm_first(x: Int[np.ndarray, "n D"]) -> Int[np.ndarray, " n"]:
     """An order of the documents by how often they repeat a word, so that few tiles have moves of large changes."""
     row = np.nonzero(x >= 0)[0]
@@ -165,7 +158,7 @@ def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float
 
 
 def meet(table: Float[np.ndarray, " T"], x: Bags, y: Bags) -> Meeting:
-    distances = x.squares[:, None] + y.squares - 2 * (x.counts @ y.counts.T).toarray()
+    distances = distances_from_products(x.squares, y.squares, (x.counts @ y.counts.T).toarray())
     crossed_x, crossed_y = cross(x, y), cross(y, x)
     changes = [x.own, y.own, x.own[crossed_x.move] - crossed_x.overlap, y.own[crossed_y.move] - crossed_y.overlap]
     lowest = int(min(change.min(initial=0) for change in changes))
@@ -198,12 +191,7 @@ def corrections(table, x: Bags, y: Bags, distances, crossed_x: Crossed, crossed_
 def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     """The kernel at all distances that two documents can have after a move each, up to a power of two."""
     longest = int((2 * np.sqrt(bags.squares.max()) + 2 * np.sqrt(2)) ** 2) + 5
-    return np.asarray(_profile(kernel, jnp.arange(1 << longest.bit_length())))
-
-
-@program
-def _profile(kernel, distances):
-    return kernel.of_distance(distances, 0)
+    return np.asarray(values_at(kernel, np.arange(1 << longest.bit_length())))
 
 
 def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from .._documents import as_tokens, is_sparse
-from .._validation import check_choice, check_range, check_size
+from .._validation import check_choice, check_finite, check_range, check_size
 from ..kernels import Kernel
-from .base import SteinOperator
+from .base import ELEMENTWISE_TILE, Data, SteinOperator
 from .moves import Moves, matched_block, matched_slopes, shared_block, shared_slopes
 
 Witness = Literal["per-coordinate", "shared"]
@@ -20,7 +22,14 @@ WITNESSES = ("per-coordinate", "shared")
 
 
 class DiscreteOperator(SteinOperator):
-    """An operator whose moves change one coordinate; positions where x is -1 do not exist."""
+    """An operator whose moves change one coordinate; positions where x is -1 do not exist.
+
+    A subclass has the fields ``n_values``, ``witness`` and ``average`` (see [`Gibbs`][lksd.stein.Gibbs]), and needs ``moves``
+    and ``targets``. Its scores are then the ratios at the targets; ``score_of`` makes others of them.
+    """
+
+    data: ClassVar[Data] = "integers"
+    linear: ClassVar[bool] = False
 
     n_values: eqx.AbstractVar[int]
     witness: eqx.AbstractVar[Witness]
@@ -34,18 +43,31 @@ class DiscreteOperator(SteinOperator):
     def targets(self, x: np.ndarray) -> np.ndarray:
         """The values (n, D, M) whose probability, as a ratio to that of x, makes the scores; -1 where x has no position."""
 
-    @abstractmethod
     def score_of(self, ratios, variances):
         """The scores from estimated ratios p(x with x_d -> target)/p(x) of shape (..., D, M) and their variances."""
+        return ratios
 
-    @abstractmethod
     def slope_of(self, ratios, changes):
-        """What small changes of the ratios make of the scores."""
+        """What small changes of the ratios make of the scores: here by differentiation, for ``score_of`` in jax.numpy."""
+        ratios, changes = (jnp.asarray(part) for part in np.broadcast_arrays(ratios, changes))
+        return np.asarray(jax.jvp(lambda known: self.score_of(known, jnp.zeros_like(known)), (ratios,), (changes,))[1])
+
+    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
+        ratios = np.ones(self.targets(x[:1]).shape)
+        return (len(x), *np.shape(self.score_of(ratios, np.zeros_like(ratios)))[1:])
 
     @property
-    @abstractmethod
     def choices(self) -> int:
         """How many values a coordinate can take in one step, its own included."""
+        return self.targets(np.zeros((1, 1), np.int64)).shape[-1] + 1
+
+    @property
+    def by_moves(self) -> bool:
+        return type(self).block is DiscreteOperator.block
+
+    def tile(self, kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
+        # Tables of all choices for each pair.
+        return ELEMENTWISE_TILE, np.sqrt(numbers / (2 * dim * self.choices + 2 * self.choices**2))
 
     def __check_init__(self):
         check_size("n_values", self.n_values)
@@ -89,7 +111,7 @@ class DiscreteOperator(SteinOperator):
         return Moves(moves.stay * share, moves.values, moves.weights * share[..., None])
 
     def __str__(self) -> str:
-        ordered = ", ordered" if getattr(self, "order", None) is not None else ""
+        ordered = ", ordered" if self.ordered and self.order is not None else ""  # type: ignore[attr-defined]
         averaged = ", averaged" if self.average else ""
         return f"{type(self).__name__}({self.n_values} values, {self.witness} witness{ordered}{averaged})"
 
@@ -108,6 +130,8 @@ class CyclicOperator(DiscreteOperator):
     average : bool
         Divide by the number of coordinates of each observation, so that long documents do not dominate short ones.
     """
+
+    ordered: ClassVar[bool] = True
 
     n_values: int = eqx.field(static=True)
     order: np.ndarray | None
@@ -145,12 +169,8 @@ class Difference(CyclicOperator):
     Scores have shape (n, D): p(x with x_d -> its successor)/p(x) - 1.
     """
 
-    @property
-    def choices(self) -> int:
-        return 2
-
-    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
-        return x.shape
+    linear: ClassVar[bool] = True
+    needs_all_values: ClassVar[bool] = True
 
     def moves(self, x, scores) -> Moves:
         # A_d f = (s_d + 1) f(x) - f(x^-d): scores look forward, the witness backward.
@@ -173,12 +193,7 @@ class Barker(CyclicOperator):
     two values the neighbours coincide and count once.
     """
 
-    @property
-    def choices(self) -> int:
-        return 3
-
-    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
-        return (*x.shape, 2)
+    modified_posterior: ClassVar[bool] = True
 
     def moves(self, x, scores) -> Moves:
         steps = (1, -1) if self.n_values > 2 else (1,)
@@ -211,9 +226,6 @@ class Gibbs(DiscreteOperator):
     def choices(self) -> int:
         return self.n_values
 
-    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
-        return (*x.shape, self.n_values)
-
     def moves(self, x, scores) -> Moves:
         # The move to a coordinate's own value stays, so it adds its weight to that of staying.
         own = jnp.maximum(x, 0)[..., None]
@@ -243,3 +255,34 @@ def check_permutation(order: np.ndarray, n_values: int) -> np.ndarray:
             "List every value once, each followed by its successor."
         )
     return order
+
+
+def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
+    """The better of two orders for values with these (mean) probabilities: ascending, or up and down again.
+
+    The order decides whose neighbour a value is in the cyclic operators. Any is valid; the variance of the scores depends on it:
+    p(x with x_d -> its successor) / p(x) stays near one where neighbours have similar probabilities.
+
+    Take the probabilities from the models, never from the test data.
+
+    Examples
+    --------
+    >>> import lksd
+    >>> lksd.stein.vocabulary_order([0.4, 0.1, 0.2, 0.3])
+    array([1, 2, 3, 0])
+    """
+    values = check_finite("probabilities", np.asarray(probabilities, dtype=np.float64))
+    if values.ndim != 1 or len(values) < 2 or (values < 0).any():
+        raise ValueError(
+            f"probabilities: expected at least two numbers, none negative; got shape {values.shape}. Give one for each value."
+        )
+    ascending = np.argsort(values, kind="stable")
+    up_and_down = np.concatenate([ascending[0::2], ascending[1::2][::-1]])  # no jump where the cycle closes
+    return min((up_and_down, ascending), key=lambda order: squared_score(values, order))
+
+
+def squared_score(probabilities: Float[np.ndarray, " L"], order: Int[np.ndarray, " L"]) -> float:
+    """E (p(successor)/p(value) - 1)^2 over values that can occur."""
+    own = probabilities[order]
+    change = np.roll(own, -1) - own
+    return float(np.sum(change[own > 0] ** 2 / own[own > 0]))

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._float64 import float64
+from .._jax import float64
 from .._progress import track
 from ..engines import Engine, Local
-from ..kernels import Kernel
+from ..kernels import BagOfWords, Kernel
 from . import bag_tiles, bags, tiles
 from .bags import Sensitivity
 from .base import SteinOperator
-from .discrete import DiscreteOperator
 from .slopes import sensitivity
-from .tiling import TileSums, Tiling, plus, tiling_of
+from .tiling import ACCELERATOR_TILES, TileSums, Tiling, largest_tile, plus, tiling_of
 
 
 class GramSums(NamedTuple):
@@ -73,9 +72,9 @@ def gram_sums(
     """
     n, contrasts = len(x), np.atleast_2d(np.asarray(contrast, dtype=np.float64))
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
-    sensitive, engine = sensitive and isinstance(operator, DiscreteOperator), engine or Local()
+    sensitive, engine = sensitive and operator.by_moves, engine or Local()
     on_processors = engine.backend == "cpu"
-    by_words = bags.fits(operator, kernel) and on_processors
+    by_words = on_processors and isinstance(kernel, BagOfWords) and operator.by_moves and operator.witness == "shared"  # type: ignore[attr-defined]
     order = None
     if pairs is not None:
         order = np.random.default_rng([seed, n]).permutation(n)
@@ -92,8 +91,8 @@ def gram_sums(
         slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
         slopes = slopes and Sensitivity(*(tiling.factor * part for part in slopes))
     else:
-        largest = tile or tiles.largest_tile(operator, kernel, x.shape[1], len(scores), engine.memory)
-        tiling = tiling_of(n, largest, pairs, None if on_processors or whole else tiles.ACCELERATOR_TILES)
+        largest = tile or largest_tile(operator, kernel, x.shape[1], len(scores), None if on_processors else engine.memory)
+        tiling = tiling_of(n, largest, pairs, None if on_processors or whole else ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
         total = added(engine, tiles.ready, problem, 1)
         slopes = sensitivity(operator, kernel, x, np.stack(scores)) if sensitive else None  # type: ignore[arg-type]

@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._validation import check_reals
 from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
 from ..kernels.gram import centre, product_plus, squared_distances
 from ..kernels.radial import precondition
-from .base import SteinOperator
+from .base import ELEMENTWISE_TILE, SteinOperator
 
 UNROLLED_MODELS = 4
+TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
+MANY_MODELS_TILE = 64  # with the tiles of all models at once
 
 
 class Langevin(SteinOperator):
     """Scores are gradients of the log density, of shape (n, D)."""
 
-    def observations(self, x, mask=None) -> np.ndarray:
-        if mask is not None:
-            raise ValueError("mask: only discrete operators take a mask; got one with Langevin. Impute missing values first.")
-        return check_reals("x", x)
-
-    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
-        return x.shape
-
-    def check_kernel(self, kernel: Kernel) -> None:
-        if kernel.domain == "discrete":
-            raise ValueError(
-                f"kernel: expected one on real vectors for the Langevin operator; got {kernel}. "
-                "Use IMQ.median(x), or a discrete operator."
-            )
+    scalar: ClassVar[bool] = False
 
     def block(self, kernel: Kernel, x, scores_x, y, scores_y):
         return langevin_block(kernel, x, scores_x, y, scores_y)
+
+    def tile(self, kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
+        return langevin_tile(kernel, dim, models, numbers)
+
+
+def langevin_tile(kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
+    if by_products(kernel):
+        return TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE, np.sqrt(numbers / (3 + 3 * models))
+    return ELEMENTWISE_TILE, numbers / dim**2  # second derivatives for a row of pairs
+
+
+def by_products(kernel: Kernel) -> bool:
+    """Whether the kernel's block is matrix products and element-wise work on n x m arrays."""
+    if isinstance(kernel, Weighted):
+        return by_products(kernel.base)
+    if isinstance(kernel, Sum):
+        return by_products(kernel.a) and by_products(kernel.b)
+    return isinstance(kernel, (Radial, PerCoordinate))
 
 
 @singledispatch

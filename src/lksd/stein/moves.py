@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .._device import on_processor
+from .._jax import on_processor
 from ..kernels import BagOfWords, Graphs, Kernel, Product, Radial, Sum, Weighted
-from ..kernels.discrete import Mismatches
+from ..kernels.discrete import Mismatches, distances_from_products
 
 
 class Moves(NamedTuple):
@@ -187,7 +187,7 @@ def _(
     change_y = jnp.swapaxes(changes(own_y[..., None] - across_y, values_y[..., None]), -1, -2)
     squares_x, squares_y = present(x, own_x[:, 0]), present(y, own_y[:, 0])
     common = jnp.sum(jnp.where((x >= 0).T[..., None], across_x[:, 0], 0), 0, dtype=jnp.int32)
-    distance = squares_x[:, None] + squares_y - 2 * common
+    distance = distances_from_products(squares_x, squares_y, common)
 
     def evaluate(d, i, e, j):
         a, b, v, w = x[:, d, None], y[:, e], values_x[:, d, i, None], values_y[:, e, j]

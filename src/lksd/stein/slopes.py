@@ -6,9 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compile import program
-from .._float64 import float64
-from .._padding import longer, room
+from .._jax import float64, longer, program, room
 from ..kernels import Kernel
 from . import bags
 from .bags import Sensitivity

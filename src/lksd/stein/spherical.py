@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from .._validation import check_reals
 from ..kernels import Kernel, PerCoordinate, Radial, Sum
-from .base import SteinOperator
-from .langevin import over_models, over_pairs
-
-TOLERANCE = 1e-6  # of the length of a unit vector
+from .base import Data, SteinOperator
+from .langevin import langevin_tile, over_models, over_pairs
 
 
 class Spherical(SteinOperator):
@@ -28,13 +25,7 @@ class Spherical(SteinOperator):
     Observations are vectors of length 1, up to 1e-6; kernels are those on real vectors.
     """
 
-    def observations(self, x, mask=None) -> np.ndarray:
-        if mask is not None:
-            raise ValueError("mask: only discrete operators take a mask; got one with Spherical. Impute missing values first.")
-        return check_directions("x", x)
-
-    def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
-        return x.shape
+    data: ClassVar[Data] = "directions"
 
     def check_kernel(self, kernel: Kernel) -> None:
         if kernel.domain == "discrete" or isinstance(kernel, PerCoordinate):
@@ -45,21 +36,8 @@ class Spherical(SteinOperator):
     def block(self, kernel: Kernel, x, scores_x, y, scores_y):
         return spherical_block(kernel, x, raised(x, scores_x), y, raised(y, scores_y))
 
-
-def check_directions(name: str, value) -> np.ndarray:
-    """Vectors of length 1 up to ``TOLERANCE``, made so to rounding."""
-    rows = check_reals(name, value)
-    if rows.shape[1] < 2:
-        raise ValueError(f"{name}: expected unit vectors of at least 2 coordinates; got 1. Directions need a plane.")
-    lengths = np.linalg.norm(rows, axis=1)
-    off = np.abs(lengths - 1)
-    if off.max() > TOLERANCE:
-        index = int(off.argmax())
-        raise ValueError(
-            f"{name}: expected vectors of length 1, up to {TOLERANCE:g}; observation {index} has length {lengths[index]:.8g} "
-            f"({int(np.sum(off > TOLERANCE))} such observations). Divide each row by its length if only directions matter."
-        )
-    return rows / lengths[:, None]
+    def tile(self, kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
+        return langevin_tile(kernel, dim, models, numbers)
 
 
 def raised(x: Float[Array, "n D"], scores: Float[Array, "S n D"]) -> Float[Array, "S n D"]:

@@ -11,26 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._compile import compiled, fixed, once, program
-from .._device import on_device, on_processor
-from .._float64 import float64
-from .._padding import room
+from .._jax import compiled, fixed, float64, on_device, on_processor, once, program, room
 from .._steps import steps
-from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted, named_errors
+from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
-from .base import SteinOperator
-from .discrete import DiscreteOperator
+from .base import ELEMENTWISE_TILE, SteinOperator
 from .langevin import UNROLLED_MODELS
-from .tiling import Tiles, TileSums, Tiling
+from .tiling import ACCELERATOR_PAIRS, Tiles, TileSums, Tiling
 
-TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
-ELEMENTWISE_TILE = 128
-MANY_MODELS_TILE = 64  # with the tiles of all models at once
-BUDGET = 2**26  # bytes for the tables of one tile on a processor
-SHARE = 32  # of an accelerator's memory, as a divisor: the same there
-ACCELERATOR_TILE = 6_144  # larger ones are hardly faster, and seven of them are held at a time
-ACCELERATOR_TILES = 256  # in one part of the work
-ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 NOWHERE = -1  # the row and the column of a tile that adds nothing
 
 
@@ -60,8 +48,9 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     shared = (operator, kernel, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
     most, form = problem.tiling.together or blocks, Form(rows, problem.tiling.together is None, problem.whole)
     nothing, zero = jnp.full((most, 2), NOWHERE, jnp.int32), jnp.asarray(0, jnp.int32)
-    seen = partial(one_pair, operator, kernel, *data[:2]) if fixed(operator) else None
-    with named_errors(problem.kernel, problem.x.shape[1]):
+    ours = fixed(operator)
+    seen = partial(one_pair, operator, kernel, *data[:2]) if ours else None
+    with named_errors(problem.kernel, problem.x.shape[1], None if ours else operator):
         add = compiled(_add_tiles, *shared, nothing, zero, form, seen=seen, optimised=True)
         diagonal_of = compiled(_diagonal, *shared, zero, rows, seen=seen, optimised=True)
 
@@ -81,7 +70,7 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
 
 def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     """What kernel and operator do at one pair of observations, which tells all that they do."""
-    return once("one pair", (operator, kernel, x, scores), lambda _: looked_at(operator, kernel, x, scores))
+    return once("one pair", (operator, kernel, x, scores), lambda: looked_at(operator, kernel, x, scores))
 
 
 def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
@@ -155,6 +144,7 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         column = j * rows + numbers
         counted = (row[:, None] != column) & inside[:, None] & (column < n)
         blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
+        check_shape(operator, blocks, (models, rows, rows))
         if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
             blocks = [jnp.where(counted, block, 0.0) for block in blocks]
         else:
@@ -178,6 +168,11 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
     )
     # An accelerator need not ask its host for a fixed number of steps; the rows of a processor have each their own.
     return jax.lax.fori_loop(0, number if in_row else len(where), add_tile, start)
+
+
+def check_shape(operator: SteinOperator, blocks, expected: tuple[int, ...]) -> None:
+    if jnp.shape(blocks) != expected:
+        raise ValueError(f"block(...) has shape {jnp.shape(blocks)}, not (models, n, m) = {expected}")
 
 
 def _diagonal(operator, kernel, contrasts, data, n, i, rows: int):
@@ -231,24 +226,3 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
     rows = (x, jnp.moveaxis(scores_x, 1, 0), y, jnp.moveaxis(scores_y, 1, 0))
     at_once = ELEMENTWISE_TILE if on_processor() else ACCELERATOR_PAIRS
     return jax.lax.map(one, rows, batch_size=at_once).T
-
-
-def largest_tile(operator: SteinOperator, kernel: Kernel, dim: int, models: int, memory: int | None) -> int:
-    """Rows of a tile within a budget: on a processor its cache, on an accelerator with so much memory a share of that."""
-    numbers = (BUDGET if memory is None else memory // SHARE) // 8
-    if isinstance(operator, DiscreteOperator):  # tables of all choices for each pair
-        usual, fits = ELEMENTWISE_TILE, np.sqrt(numbers / (2 * dim * operator.choices + 2 * operator.choices**2))
-    elif by_products(kernel):
-        usual, fits = TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE, np.sqrt(numbers / (3 + 3 * models))
-    else:  # second derivatives for a row of pairs
-        usual, fits = ELEMENTWISE_TILE, numbers / dim**2
-    return max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))
-
-
-def by_products(kernel: Kernel) -> bool:
-    """Whether the kernel's Langevin block is matrix products and element-wise work on n x m arrays."""
-    if isinstance(kernel, Weighted):
-        return by_products(kernel.base)
-    if isinstance(kernel, Sum):
-        return by_products(kernel.a) and by_products(kernel.b)
-    return isinstance(kernel, (Radial, PerCoordinate))

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from .._padding import room
+from .._jax import room
+from ..kernels import Kernel
+from .base import SteinOperator
 
+BUDGET = 2**26  # bytes for the tables of one tile on a processor
+SHARE = 32  # of an accelerator's memory, as a divisor: the same there
+ACCELERATOR_TILE = 6_144  # larger ones are hardly faster, and seven of them are held at a time
+ACCELERATOR_TILES = 256  # in one part of the work
+ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 MULTIPLE = 16
 Tiles = list[tuple[int, int]]  # the row and the column of each
 
@@ -32,21 +38,17 @@ class Tiling(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        return sum(self.width(i) for i in range(self.blocks))
+        return self.blocks * (self.blocks + 1) // 2 if self.reach is None else self.blocks * (self.reach + 1)
 
     def parts(self) -> Iterator[Tiles]:
-        """The tiles in each part of the work."""
-        rows = ([(i, (i + k) % self.blocks) for k in range(self.width(i))] for i in range(self.blocks))
-        if self.together is None:
-            yield from rows
-            return
-        every = chain.from_iterable(rows)
-        while part := list(islice(every, self.together)):
-            yield part
-
-    def width(self, i: int) -> int:
-        """How many tiles stand in row i, the one on the diagonal first."""
-        return self.blocks - i if self.reach is None else self.reach + 1
+        """The tiles in each part of the work: a row of them, the one on the diagonal first; or so many ``together``."""
+        blocks, waiting = self.blocks, []
+        for i in range(blocks):
+            width = blocks - i if self.reach is None else self.reach + 1
+            waiting += [(i, (i + k) % blocks) for k in range(width)]
+            while waiting and (i == blocks - 1 or len(waiting) >= (self.together or 1)):
+                yield waiting[: self.together]
+                waiting = waiting[self.together :] if self.together else []
 
     def edges(self, i: int) -> tuple[int, int]:
         return i * self.rows, min((i + 1) * self.rows, self.n)
@@ -87,17 +89,19 @@ def tiling_of(n: int, largest: int, pairs: int | None = None, together: int | No
 
     About ``together`` tiles are one part of the work, or a row of them.
     """
-    found = tiles_for(n, largest, pairs)
-    return found if together is None else found._replace(together=-(-found.tiles // -(-found.tiles // together)))
-
-
-def tiles_for(n: int, largest: int, pairs: int | None) -> Tiling:
+    blocks = -(-n // largest)
+    found = Tiling(n, min(room(-(-n // blocks), MULTIPLE), largest))
     if pairs is not None and pairs < n * (n - 1) // 2:
         partners = 2 * pairs / n
         reach = max(0, int(np.ceil(((partners + 1) / largest - 1) / 2)))
         blocks = max(1, int(n // np.ceil((partners + 1) / (2 * reach + 1))))
-        found = Tiling(n, -(-n // blocks), reach)
-        if 2 * reach + 1 <= found.blocks:  # else some pairs would be taken twice
-            return found
-    blocks = -(-n // largest)
-    return Tiling(n, min(room(-(-n // blocks), MULTIPLE), largest))
+        some = Tiling(n, -(-n // blocks), reach)
+        if 2 * reach + 1 <= some.blocks:  # else some pairs would be taken twice
+            found = some
+    return found if together is None else found._replace(together=-(-found.tiles // -(-found.tiles // together)))
+
+
+def largest_tile(operator: SteinOperator, kernel: Kernel, dim: int, models: int, memory: int | None) -> int:
+    """Rows of a tile within a budget: on a processor its cache, on an accelerator with so much memory a share of that."""
+    usual, fits = operator.tile(kernel, dim, models, (BUDGET if memory is None else memory // SHARE) // 8)
+    return max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import estimate_scores
-from ..._float64 import as_float64
+from ..._jax import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import DirichletProcessMixture
 from ...models.drawing import draw

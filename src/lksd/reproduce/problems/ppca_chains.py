@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import compare_scores
-from ..._compile import compiled
-from ..._float64 import float64
+from ..._jax import compiled, float64
 from ..._keys import as_keys, observation_keys, tuning_key
 from ...models import PPCA
 from ...models.base import float64_leaves

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import discrete_operators, estimate_scores
-from ..._float64 import as_float64
+from ..._jax import as_float64
 from ...domains import DISCRETE
 from ...inference.kernel_sums import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
