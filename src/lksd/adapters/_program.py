@@ -166,7 +166,7 @@ class ProgramModel(LatentVariableModel):
         return self.values
 
     @property
-    def tunable(self) -> bool:
+    def tunable(self) -> bool:  # type: ignore[override]
         """Whether one step size may suit all observations; with constraints their posteriors differ too much in scale."""
         return self.quadratic.free
 

@@ -57,17 +57,14 @@ class Redrawn(Coupling):
 
 
 class Sweeps(Coupling):
-    """Gibbs sweeps: by the model's ``coupled_gibbs(key, x, z, z')``, else with common random numbers."""
+    """Gibbs sweeps: by the model's ``coupled_gibbs(key, x, z, z')``."""
 
     def init(self, model, x, u):
         return u
 
     def step(self, key, a, b, models, x):
         z_a, z_b = models[0].constrain(a), models[1].constrain(b)
-        if hasattr(models[0], "coupled_gibbs"):
-            z_a, z_b = models[0].coupled_gibbs(key, x, z_a, z_b)
-        else:
-            z_a, z_b = models[0].gibbs(key, x, z_a), models[1].gibbs(key, x, z_b)
+        z_a, z_b = models[0].coupled_gibbs(key, x, z_a, z_b)
         return models[0].unconstrain(z_a), models[1].unconstrain(z_b)
 
 

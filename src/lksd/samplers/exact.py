@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..models import LatentVariableModel
+from ..models.base import HasPosterior
 from .base import Info, Sampler
 
 
@@ -12,7 +13,7 @@ class Exact(Sampler):
     """Independent draws by the model's ``sample_posterior``."""
 
     def tuned(self, model: LatentVariableModel, key, length: int) -> Exact:
-        if not hasattr(model, "sample_posterior"):
+        if not isinstance(model, HasPosterior):
             raise ValueError(f"sampler: {model} has no sample_posterior, so exact draws are not to be had. Use HMC() or NUTS().")
         return self
 

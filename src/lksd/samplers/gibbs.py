@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ..models import LatentVariableModel
+from ..models.base import HasGibbs
 from .base import Info, Sampler, given_integers, split_latent
 from .gradient import HMC
 
@@ -56,7 +57,7 @@ class WithinGibbs(Sampler):
 
 
 def check_gibbs(model) -> None:
-    if not hasattr(model, "gibbs"):
+    if not isinstance(model, HasGibbs):
         raise ValueError(
             f"sampler: {model} has no gibbs(key, x, z), without which the integers in its latent cannot be sampled. "
             "Add it, or sum the integers out of the likelihood."

@@ -11,22 +11,22 @@ import numpy as np
 from .._documents import numbered
 from .._errors import reason_of
 from ..models import LDA, LatentVariableModel
-from ..models.base import of_length
+from ..models.base import Simulates, SimulatesLikelihood, Starts, of_length
 from ..samplers.base import split_latent
 from ..supports import Coordinates, Support, read_support
 from .chains import own_start
 
 
-def check_model(model) -> None:
+def check_model(model: Any) -> None:
     if isinstance(model, type) or not isinstance(model, LatentVariableModel):
         raise TypeError(
             f"model: expected an instance of a lksd.models.LatentVariableModel; got {model!r}. Subclass it, and create one."
         )
-    if not hasattr(model, "sample") and not hasattr(model, "initial"):
+    if not isinstance(model, (Simulates, Starts)):
         raise TypeError(
             f"model: {model} has neither sample(key) nor initial(key, x), so the shape of z is unknown. Add one of them."
         )
-    if not model.normalised and not hasattr(model, "sample_likelihood"):
+    if not model.normalised and not isinstance(model, SimulatesLikelihood):
         raise ValueError(
             f"model: {model} declares a likelihood whose normaliser depends on z, and sample_likelihood(key, z) is missing. "
             "Add it, so that the exchange algorithm can be used, or normalise the likelihood."
@@ -35,7 +35,7 @@ def check_model(model) -> None:
 
 def latent_shapes(model: LatentVariableModel, x):
     """The unconstrained latent of one observation as shapes and types."""
-    if hasattr(model, "sample"):
+    if isinstance(model, Simulates):
         pair = jax.eval_shape(of_length(model, x.shape[1]).sample, jax.random.key(0))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or getattr(pair[1], "shape", None) != x.shape[1:]:
             raise ValueError(
@@ -54,12 +54,10 @@ def checked_latent(model: LatentVariableModel, x):
 
 def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
     """Every word of every document, or value of every observation, can come from the model, where it can say so."""
-    if not hasattr(model, "impossible"):
-        return
     where = np.argwhere(model.impossible(x))
     if len(where):
         document, position = (int(i) for i in where[0])
-        word, vocabulary = int(x[document, position]), getattr(model, "vocabulary", None)
+        word, vocabulary = int(x[document, position]), model.vocabulary
         name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
         whole, part = ("document", "word") if speaks_of_words(model) else ("observation", "value")
         named = numbered(document, whole) if ids[document] == document else f"the {whole} with index {ids[document]}"

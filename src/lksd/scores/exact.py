@@ -12,6 +12,7 @@ import numpy as np
 
 from .._compile import program, remembered
 from .._padding import in_parts
+from ..models.base import HasMarginal, HasMarginalScore
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .checks import shape_of
@@ -25,9 +26,9 @@ BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, and of a program
 
 def exact_score(model: Any) -> Callable | None:
     """The model's marginal score as a function of x: given, or the gradient of its log density; None without either."""
-    if getattr(model, "marginal_score", None) is not None:
+    if isinstance(model, HasMarginalScore):
         return model.marginal_score
-    if getattr(model, "log_marginal", None) is not None:
+    if isinstance(model, HasMarginal):
         return jax.grad(lambda x: model.log_marginal(x))
     return None
 

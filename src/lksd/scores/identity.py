@@ -22,7 +22,7 @@ from .._float64 import float64
 from .._keys import simulation_key
 from .._validation import check_seed, warn
 from ..models import PosteriorPredictive
-from ..models.base import float64_leaves, of_length
+from ..models.base import Discrete, HasGibbs, HasPosterior, Simulates, float64_leaves, kind_of, of_length
 from ..models.behaviour import behaviour
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
@@ -31,7 +31,6 @@ from .checks import check_model, checked_latent, kinds, latent_shapes
 from .conditional import Point, conditional_score, model_at
 from .estimate import choose_sampler, read
 from .exact import check_exact, exact_score
-from .operators import is_discrete
 from .ratios import exact_ratios, has_exact_ratios
 from .residuals import Regression, regression
 from .result import ScoreEstimate
@@ -98,7 +97,7 @@ def is_open(model: Any) -> bool:
 
     The network of a ``Decoder`` is somebody else's, but its densities and its draws use it in the same way.
     """
-    if isinstance(model, ScoreEstimate) or not hasattr(model, "sample"):
+    if isinstance(model, ScoreEstimate) or not isinstance(model, Simulates):
         return False
     if type(model) is PosteriorPredictive:
         return is_open(model.models)
@@ -153,15 +152,16 @@ def several(simulate) -> tuple[Draws, float]:
 
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
-    length, discrete = point.shape[1], is_discrete(model)
+    length, discrete = point.shape[1], isinstance(model, Discrete)
     look = partial(behaviour, model, length)
     if exact is not False and (has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None):
         check_exact(model, point, neighbours(model, point))
         remembered(latent_shapes, model, point, seen=look)
         return Way(length, exact=True, move=None)
     chosen = choose_sampler(sampler, model, kinds(remembered(checked_latent, model, point, seen=look)))
-    move = "gibbs" if isinstance(chosen, (Gibbs, WithinGibbs)) else "sample_posterior" if isinstance(chosen, Exact) else None
-    return Way(length, exact=False, move=move if move and hasattr(model, move) else None)
+    sweeps = isinstance(chosen, (Gibbs, WithinGibbs)) and isinstance(model, HasGibbs)
+    move = "gibbs" if sweeps else "sample_posterior" if isinstance(chosen, Exact) and isinstance(model, HasPosterior) else None
+    return Way(length, exact=False, move=move)
 
 
 def joint_draws(model: Any, key, part, count: int, way: Way):
@@ -170,7 +170,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
     def one(key):
         key_pair, key_move = jax.random.split(key)
         z, x = of_length(model, way.length).sample(key_pair)
-        x = x.astype(jnp.int32 if is_discrete(model) else jnp.float64)
+        x = x.astype(jnp.int32 if isinstance(model, Discrete) else jnp.float64)
         point, nothing = Point(x, neighbours(model, x)), jnp.zeros(0)
         if way.exact:
             return x, marginal_score(model, point), nothing, nothing, nothing
@@ -181,7 +181,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
         reals, integers = (ravel_pytree(part)[0].astype(jnp.float64) for part in split_latent(u))
         score = conditional_score(here, point, here.constrain(u), averaged=False)[1].reshape(*x.shape, -1)
         slope = control_variate(here, x, u) if model.normalised and reals.size else nothing
-        return x, score if is_discrete(model) else score[:, 0], reals, slope, integers
+        return x, score if isinstance(model, Discrete) else score[:, 0], reals, slope, integers
 
     keys = jax.random.split(jax.random.fold_in(key, part), count).reshape(-1, min(count, BATCH))
     return jax.tree.map(lambda found: found.reshape(count, *found.shape[2:]), jax.lax.map(jax.vmap(one), keys))
@@ -189,7 +189,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
 
 def neighbours(model: Any, x):
     """The two values beside each of integers, on the cycle of all."""
-    return jnp.stack([x + 1, x - 1], -1) % model.n_values if is_discrete(model) else None
+    return jnp.stack([x + 1, x - 1], -1) % model.n_values if isinstance(model, Discrete) else None
 
 
 def marginal_score(model: Any, point: Point):
@@ -240,9 +240,9 @@ class Test(NamedTuple):
 
 
 def fitted(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
-    size = int(model.n_values) if is_discrete(model) else None
-    plain = size is None and not model.directional
-    test = Test(size, model.directional, regression(draws.x, draws.u, rng) if plain else None)
+    size = int(model.n_values) if isinstance(model, Discrete) else None
+    residual = regression(draws.x, draws.u, rng) if kind_of(model) == "reals" else None
+    test = Test(size, model.directional, residual)
     return test._replace(frames=tuple(chart.framed(rng) for chart in test.charts(draws, own=True)))
 
 

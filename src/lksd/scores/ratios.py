@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 
 from .._compile import program
 from .._keys import as_keys
+from ..models.base import HasMarginal, HasMarginalRatios, LatentVariableModel, density_ratios
 from ..stein import Barker
-from .conditional import Point, density_ratios
+from .conditional import Point
 from .control import Averages, average
 from .lengths import Group, batch_means, padded
 
@@ -152,18 +153,18 @@ def by_modified_posterior(found: Averages, x, columns: list[int]) -> Averages:
     return averages_of(zero_elsewhere(means, np.asarray(x) >= 0))
 
 
-def has_exact_ratios(model: Any, length: int, wanted: bool | None) -> bool:
+def has_exact_ratios(model: LatentVariableModel, length: int, wanted: bool | None) -> bool:
     """Whether the model offers exact ratios, cheaply unless they are demanded."""
-    if hasattr(model, "marginal_ratios"):
-        return bool(wanted) or not hasattr(model, "exact_is_cheap") or model.exact_is_cheap(length)
-    return getattr(model, "log_marginal", None) is not None
+    if isinstance(model, HasMarginalRatios):
+        return bool(wanted) or model.exact_is_cheap(length)
+    return isinstance(model, HasMarginal)
 
 
 @program
 def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
     def one(pair):
         point, replacements = pair
-        if hasattr(model, "marginal_ratios"):
+        if isinstance(model, HasMarginalRatios):
             return model.marginal_ratios(point, replacements)
         return density_ratios(model.log_marginal, point, replacements)
 
