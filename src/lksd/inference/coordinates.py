@@ -10,8 +10,8 @@ import numpy as np
 from .._validation import check_reals, column_names, column_order, in_columns_of, joined, warn
 from ..kernels import BallBump, BoxBump, Weighted
 from ..scores import ScoreEstimate
+from ..scores.averages import average
 from ..scores.checks import check_support
-from ..scores.control import average
 from ..stein import Langevin
 from ..supports import REAL, Coordinates, Support, read_support
 

@@ -16,7 +16,7 @@ from .._far import is_far
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS, check_reals
 from ..kernels import BagOfWords
-from ..scores.observed import row_digests
+from ..scores.checks import row_digests
 from ..stein import DiscreteOperator
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis

@@ -11,8 +11,8 @@ import numpy as np
 from .._documents import read_documents
 from .._validation import column_names, column_order, to_numpy, warn
 from ..scores import ScoreEstimate
+from ..scores.checks import check_observed, row_digests
 from ..scores.columns import with_columns
-from ..scores.observed import check_observed, row_digests
 from ..stein import DiscreteOperator, SteinOperator
 
 

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from .base import State, apply, given_integers, split_latent, state_at
-from .exact import Exact
-from .gibbs import Gibbs, WithinGibbs
+from .gibbs import Exact, Gibbs, WithinGibbs
 from .gradient import HMC, MALA
 from .random_walk import RandomWalk
 

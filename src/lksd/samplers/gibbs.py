@@ -1,4 +1,4 @@
-"""Gibbs sweeps that a model offers, alone or around a sampler of the real part of the latent."""
+"""Draws that a model itself offers: exact ones, and Gibbs sweeps, alone or around a sampler of the real part of the latent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,27 @@ import jax
 import jax.numpy as jnp
 
 from ..models import LatentVariableModel
-from ..models.base import HasGibbs
+from ..models.base import HasGibbs, HasPosterior
 from .base import Info, Sampler, given_integers, split_latent
 from .gradient import HMC
+
+
+class Exact(Sampler):
+    """Independent draws by the model's ``sample_posterior``."""
+
+    def tuned(self, model: LatentVariableModel, key, length: int) -> Exact:
+        if not isinstance(model, HasPosterior):
+            raise ValueError(f"sampler: {model} has no sample_posterior, so exact draws are not to be had. Use HMC() or NUTS().")
+        return self
+
+    def init(self, model, x, z):
+        return z
+
+    def step(self, key, state, model, x):
+        return model.unconstrain(model.sample_posterior(key, x)), Info(jnp.ones(()), jnp.zeros((), bool))
+
+    def position(self, state):
+        return state
 
 
 class Gibbs(Sampler):

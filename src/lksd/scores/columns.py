@@ -10,7 +10,7 @@ import numpy as np
 
 from .._validation import column_names, column_order, to_numpy
 from ..stein import DiscreteOperator
-from .observed import row_digests
+from .checks import row_digests
 from .result import ScoreEstimate
 
 

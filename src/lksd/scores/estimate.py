@@ -23,19 +23,17 @@ from ..models.behaviour import behaviour
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
 from ..stein import Barker, DiscreteOperator, SteinOperator
+from .averages import Averages, by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, check_support, checked_latent, kinds, latent_shapes
+from .checks import check_model, check_possible, check_support, checked_latent, kinds, latent_shapes, row_digests
 from .columns import by_column_name
 from .conditional import Point, model_at
-from .control import Averages
 from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, joined, length_groups
-from .observed import row_digests
 from .operators import check_alphabets, is_discrete, operators_for
-from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .rerun import First, run_again, said_of_reruns
 from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs

@@ -9,19 +9,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from .._compile import program, remembered
 from .._padding import in_parts
-from ..models.base import HasMarginal, HasMarginalScore
+from ..models.base import HasMarginal, HasMarginalRatios, HasMarginalScore, LatentVariableModel, density_ratios
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
+from .averages import Targets, average, operator_averages
 from .checks import shape_of
-from .control import average
 from .lengths import EXACT_STEPS, length_groups, padded
-from .ratios import Targets, exact_ratios, has_exact_ratios, operator_averages
 from .result import ScoreEstimate
 
-BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, and of a program
+BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, of one with ratios, and of a program
 
 
 def exact_score(model: Any) -> Callable | None:
@@ -37,6 +37,24 @@ def exact_score(model: Any) -> Callable | None:
 def _scores(model, points):
     function: Any = exact_score(model)
     return jax.lax.map(function, points, batch_size=BATCH)
+
+
+def has_exact_ratios(model: LatentVariableModel, length: int, wanted: bool | None) -> bool:
+    """Whether the model offers exact ratios, cheaply unless they are demanded."""
+    if isinstance(model, HasMarginalRatios):
+        return bool(wanted) or model.exact_is_cheap(length)
+    return isinstance(model, HasMarginal)
+
+
+@program
+def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
+    def one(pair):
+        point, replacements = pair
+        if isinstance(model, HasMarginalRatios):
+            return model.marginal_ratios(point, replacements)
+        return density_ratios(model.log_marginal, point, replacements)
+
+    return jax.lax.map(one, (x, values), batch_size=FEW)
 
 
 def score_shape(model: Any, points) -> tuple[int, ...]:

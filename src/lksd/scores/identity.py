@@ -30,11 +30,9 @@ from .chains import control_variate
 from .checks import check_model, checked_latent, kinds, latent_shapes
 from .conditional import Point, conditional_score, model_at
 from .estimate import choose_sampler, read
-from .exact import check_exact, exact_score
-from .ratios import exact_ratios, has_exact_ratios
-from .residuals import Regression, regression
+from .exact import check_exact, exact_ratios, exact_score, has_exact_ratios
 from .result import ScoreEstimate
-from .witnesses import PAIRS, Chart, Frame, Neighbours, Statistics
+from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
 NUMBERS = 4_096  # simulated in all, in observations of D numbers
 FEWEST = {True: 40, False: 512}  # observations: where scores are exact, and so cheap, and where chains run

@@ -23,10 +23,10 @@ import numpy as np
 from .._keys import rerun_keys, tuning_key
 from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
+from .averages import Averages, average
 from .batches import Groups, Run, Setup, Work, in_batches, keep, kept
 from .chains import Plan, run_batch
 from .conditional import Point
-from .control import Averages, average
 from .convergence import Judgement, judge
 
 

@@ -1,4 +1,8 @@
-"""Scores of discrete models from the ratios p(x with x_d -> v) / p(x)."""
+"""From what chains or closed forms give, batch by batch, to scores of each operator and their standard errors.
+
+In NumPy: beside the chains there is little to do, and LAPACK calls of two XLA programs that run at the same time can wait for
+each other for ever.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,53 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._compile import program
 from .._keys import as_keys
-from ..models.base import HasMarginal, HasMarginalRatios, LatentVariableModel, density_ratios
 from ..stein import Barker
+from .chains import Plan
 from .conditional import Point
-from .control import Averages, average
 from .lengths import Group, batch_means, padded
 
-BATCH = 16
+RIDGE = 1e-13
 POSITIONS = 20  # of an observation, over which correlations are averaged
+
+
+class Averages(NamedTuple):
+    """The estimates, and the batch means that they average."""
+
+    score: Float[np.ndarray, "n ..."]
+    batch_means: Float[np.ndarray, "n C B ..."]
+    mcse: Float[np.ndarray, "n ..."]
+
+
+def average(batch_means: Float[np.ndarray, "n C B D"]) -> Averages:
+    """The mean over all draws, with its standard error from the spread of the batch means."""
+    n, chains, batches, dim = batch_means.shape
+    means = batch_means.reshape(n, chains * batches, dim)
+    spread = means.var(axis=1, ddof=1) if chains * batches > 1 else np.full((n, dim), np.nan)
+    return Averages(means.mean(1), batch_means, np.sqrt(spread / (chains * batches)))
+
+
+def fitted(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
+    """The control variate's part of each batch mean: B' g with the coefficients B of the *other* chains.
+
+    Coefficients fitted on the same draws would bias the estimate by O(1/m) with one sign; those of other
+    chains are independent of the draws they are applied to.
+    """
+    draws = plan.batches * plan.batch_draws
+    g_sums = reduced.controls.sum(2) * plan.batch_draws  # (n, C, q)
+    s_sums = reduced.scores.sum(2) * plan.batch_draws - draws * reduced.origins  # of s - s_0
+    centred = reduced.cross_moments - g_sums[..., :, None] * s_sums[..., None, :] / draws
+    moments = reduced.control_moments - g_sums[..., :, None] * g_sums[..., None, :] / draws
+    others_cross = centred.sum(1, keepdims=True) - centred
+    others_moments = moments.sum(1, keepdims=True) - moments
+    width = moments.shape[-1]
+    size = np.trace(reduced.control_moments.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None] / width
+    ridge = (RIDGE * size + np.finfo(np.float64).tiny) * np.eye(width)  # also for chains that never moved
+    coefficients = np.linalg.solve(others_moments + ridge, others_cross)  # (n, C, q, D)
+    return reduced.controls @ coefficients
+
+
+# -------------------------------------------------- ratios p(x with x_d -> v) / p(x) of discrete models
 
 
 class Targets(NamedTuple):
@@ -151,21 +192,3 @@ def by_modified_posterior(found: Averages, x, columns: list[int]) -> Averages:
     (n, dim), means = x.shape, found.batch_means  # (n D M, C, B, 1)
     means = np.moveaxis(means.reshape(n, dim, len(columns), *means.shape[1:3]), (1, 2), (3, 4))
     return averages_of(zero_elsewhere(means, np.asarray(x) >= 0))
-
-
-def has_exact_ratios(model: LatentVariableModel, length: int, wanted: bool | None) -> bool:
-    """Whether the model offers exact ratios, cheaply unless they are demanded."""
-    if isinstance(model, HasMarginalRatios):
-        return bool(wanted) or model.exact_is_cheap(length)
-    return isinstance(model, HasMarginal)
-
-
-@program
-def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
-    def one(pair):
-        point, replacements = pair
-        if isinstance(model, HasMarginalRatios):
-            return model.marginal_ratios(point, replacements)
-        return density_ratios(model.log_marginal, point, replacements)
-
-    return jax.lax.map(one, (x, values), batch_size=BATCH)
