@@ -17,17 +17,17 @@ from .._float64 import float64_values
 
 
 class Ability(type(eqx.Module)):  # type: ignore[misc]
-    """The metaclass of abilities: a model has one if it has all that the class declares, and nothing of it is None.
+    """The metaclass of abilities: a model has one if it has what the class declares, and that is not None.
 
-    ``isinstance(model, Simulates)`` looks for the methods alone, so that a model need not inherit from ``Simulates``; one that
-    does cannot be created without them. A model may decide when it is made: a property that is None is no ability.
+    ``isinstance(model, Simulates)`` looks for the method alone, so that a model need not inherit from ``Simulates``; one that
+    does cannot be created without it. A model may decide when it is made: a property that is None is no ability.
     """
 
     def __instancecheck__(cls, model) -> bool:
         if eqx.Module not in cls.__bases__:  # a model that inherits from an ability
             return super().__instancecheck__(model)
-        declared = cls.__abstractmethods__ | cls.__abstractvars__
-        return all(getattr(model, name, None) is not None for name in declared)
+        (name,) = cls.__abstractmethods__ | cls.__abstractvars__
+        return getattr(model, name, None) is not None
 
 
 class Simulates(eqx.Module, metaclass=Ability):

@@ -32,11 +32,11 @@ class Averages(NamedTuple):
     mcse: Float[np.ndarray, "n ..."]
 
 
-def average(batch_means: Float[np.ndarray, "n C B D"]) -> Averages:
+def average(batch_means: Float[np.ndarray, "n C B ..."]) -> Averages:
     """The mean over all draws, with its standard error from the spread of the batch means."""
-    n, chains, batches, dim = batch_means.shape
-    means = batch_means.reshape(n, chains * batches, dim)
-    spread = means.var(axis=1, ddof=1) if chains * batches > 1 else np.full((n, dim), np.nan)
+    n, chains, batches, *shape = batch_means.shape
+    means = batch_means.reshape(n, chains * batches, *shape)
+    spread = means.var(axis=1, ddof=1) if chains * batches > 1 else np.full((n, *shape), np.nan)
     return Averages(means.mean(1), batch_means, np.sqrt(spread / (chains * batches)))
 
 
@@ -99,7 +99,8 @@ def operator_averages(
 
     ``barker`` gives the paper's estimates of Barker's weights instead, from the columns that they belong to.
     """
-    ratios, there = shaped(averages, wanted.values.shape[1:]), wanted.values[..., 0] >= 0
+    (score, means, error), shape, there = averages, wanted.values.shape[1:], wanted.values[..., 0] >= 0
+    ratios = Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
     factor = np.ones(len(there)) if independent else inflation(ratios.batch_means)
     return [
         barker(columns) if barker is not None and isinstance(one, Barker) else score_averages(one, ratios, columns, factor, there)
@@ -121,7 +122,7 @@ def score_averages(
     # Deviations of the size that as many independent batches would have.
     deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(-1, 1, 1, 1, 1)
     means = operator.score_of(mean, variance)[:, None, None] + operator.slope_of(centre, deviations)
-    return averages_of(zero_elsewhere(means, there))
+    return average(zero_elsewhere(means, there))
 
 
 def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
@@ -147,9 +148,8 @@ def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
 
 def zero_elsewhere(means: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Batch means (n, C, B, D, ...) with zeros at the positions that do not exist."""
-    if there.all():
-        return means
-    return np.where(there.reshape(len(there), 1, 1, -1, *(1,) * (means.ndim - 4)), means, 0.0)
+    inside = there.reshape(len(there), 1, 1, -1, *(1,) * (means.ndim - 4))
+    return np.ascontiguousarray(means if there.all() else np.where(inside, means, 0.0))
 
 
 def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool) -> dict[str, Any]:
@@ -160,18 +160,6 @@ def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool
         for name, put in join.items()
     }
     return fields if several else {name: each[0] for name, each in fields.items()}
-
-
-def averages_of(means: np.ndarray) -> Averages:
-    """The average of batch means of scores of any shape."""
-    flat = average(means.reshape(*means.shape[:3], -1))
-    return shaped(flat, means.shape[3:])
-
-
-def shaped(flat: Averages, shape: tuple[int, ...]) -> Averages:
-    """Averages of flat vectors as averages of arrays."""
-    score, means, error = flat
-    return Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
 
 
 def neighbours(points: Point, keys, columns: list[int]) -> tuple[Point, Any]:
@@ -191,4 +179,4 @@ def by_modified_posterior(found: Averages, x, columns: list[int]) -> Averages:
     """Barker weights from the chains of all ``neighbours`` of observations x."""
     (n, dim), means = x.shape, found.batch_means  # (n D M, C, B, 1)
     means = np.moveaxis(means.reshape(n, dim, len(columns), *means.shape[1:3]), (1, 2), (3, 4))
-    return averages_of(zero_elsewhere(means, np.asarray(x) >= 0))
+    return average(zero_elsewhere(means, np.asarray(x) >= 0))

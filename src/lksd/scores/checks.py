@@ -144,17 +144,16 @@ def shape_of(name: str, function: Callable, one, *rest) -> tuple[int, ...]:
 
 def row_digests(x: Real[np.ndarray, "n D"]) -> UInt64[np.ndarray, " n"]:
     """64 bits of each observation: its numbers, and where they stand. Positions after the end of a document do not count."""
-    step = max(1, WORK // max(x.shape[1], 1))
-    found = [np.zeros(0, np.uint64), *(digests_of(x[start : start + step]) for start in range(0, len(x), step))]
-    return np.concatenate(found)
-
-
-def digests_of(x: np.ndarray) -> np.ndarray:
-    whole = np.issubdtype(x.dtype, np.integer)
-    values = x.astype(np.int64) if whole else x.astype(np.float64) + 0.0  # which has one zero, where there are two
+    found, step = np.empty(len(x), np.uint64), max(1, WORK // max(x.shape[1], 1))
     places = mix(np.asarray(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * ODD))
-    mixed = mix(np.ascontiguousarray(values).view(np.uint64) ^ places)
-    return mix(np.asarray(np.sum(np.where(x >= 0, mixed, np.uint64(0)) if whole else mixed, axis=1, dtype=np.uint64)))
+    for start in range(0, len(x), step):
+        part = x[start : start + step]
+        whole = np.issubdtype(x.dtype, np.integer)
+        values = part.astype(np.int64) if whole else part.astype(np.float64) + 0.0  # which has one zero, where there are two
+        mixed = mix(np.ascontiguousarray(values).view(np.uint64) ^ places)
+        own = np.where(part >= 0, mixed, np.uint64(0)) if whole else mixed
+        found[start : start + step] = mix(np.asarray(np.sum(own, axis=1, dtype=np.uint64)))
+    return found
 
 
 def mix(bits: np.ndarray) -> np.ndarray:

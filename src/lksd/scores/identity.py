@@ -30,7 +30,7 @@ from .chains import control_variate
 from .checks import check_model, checked_latent, kinds, latent_shapes
 from .conditional import Point, conditional_score, model_at
 from .estimate import choose_sampler, read
-from .exact import check_exact, exact_ratios, exact_score, has_exact_ratios
+from .exact import check_exact, exact_at, exact_score, has_exact_ratios
 from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
@@ -171,7 +171,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
         x = x.astype(jnp.int32 if isinstance(model, Discrete) else jnp.float64)
         point, nothing = Point(x, neighbours(model, x)), jnp.zeros(0)
         if way.exact:
-            return x, marginal_score(model, point), nothing, nothing, nothing
+            return x, exact_at(model, point.x, point.values), nothing, nothing, nothing
         here = model_at(model, point)
         if way.move is not None:  # leaves the law of the pair as it is
             z = here.gibbs(key_move, x, z) if way.move == "gibbs" else here.sample_posterior(key_move, x)
@@ -188,13 +188,6 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
 def neighbours(model: Any, x):
     """The two values beside each of integers, on the cycle of all."""
     return jnp.stack([x + 1, x - 1], -1) % model.n_values if isinstance(model, Discrete) else None
-
-
-def marginal_score(model: Any, point: Point):
-    if point.values is not None:
-        return exact_ratios(model, point.x[None], point.values[None])[0]
-    function: Any = exact_score(model)
-    return function(point.x)
 
 
 def usable(draws: Draws, coordinates) -> tuple[Draws, float]:
