@@ -42,9 +42,9 @@ class Sampler(eqx.Module):
     def step(self, key, state, model: LatentVariableModel, x) -> tuple[Any, Info]:
         """One transition."""
 
-    @abstractmethod
     def position(self, state):
         """The unconstrained latent of a state."""
+        return state.position
 
     def __str__(self) -> str:
         return type(self).__name__

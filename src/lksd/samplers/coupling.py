@@ -13,8 +13,7 @@ from jax.flatten_util import ravel_pytree
 
 from .base import State, apply, given_integers, split_latent, state_at
 from .gibbs import Exact, Gibbs, WithinGibbs
-from .gradient import HMC, MALA
-from .random_walk import RandomWalk
+from .metropolis import HMC, MALA, RandomWalk
 
 NUDGE = 0.05  # of the posterior's spread: the Metropolis step after an HMC step, which brings chains that are close together
 
