@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import IMQ, Kernel
+from ..models import Simulates
 from ..models.drawing import draw
 from . import ustatistic
 from .contrasts import Contrasts, Options
@@ -40,7 +41,7 @@ class MMDTest(NamedTuple):
 
 def check_samples(models: dict[str, Any], margin: float, smooth: Any, pairs: int | None) -> None:
     for name, model in models.items():
-        if not hasattr(model, "sample"):
+        if not isinstance(model, Simulates):
             raise ValueError(f"also_mmd: expected models with sample(key); {name} has none. Give the model itself, with sample.")
     if smooth is not None:
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._validation import check_reals, column_names, column_order, in_columns_of, joined, warn
 from ..kernels import BallBump, BoxBump, Weighted
+from ..models.base import kind_of
 from ..scores import ScoreEstimate
 from ..scores.averages import average
 from ..scores.checks import check_support
@@ -122,7 +123,7 @@ def describes_reals(model: Any) -> bool:
     """Whether observations are real vectors, with the Langevin operator."""
     if isinstance(model, ScoreEstimate):
         return isinstance(model.operators[0], Langevin)
-    return not hasattr(model, "n_values") and not model.directional
+    return kind_of(model) == "reals"
 
 
 def intersection(supports: dict[str, Support], dim: int) -> Support:

@@ -13,7 +13,7 @@ from .._vocabulary import as_documents, holds_words, is_words, vocabularies_of, 
 from ..adapters.topics import share_vocabulary
 from ..engines import Engine
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel, PerCoordinate
-from ..models import LatentVariableModel
+from ..models import LatentVariableModel, SimulatesLikelihood
 from ..samplers import NUTS, Exchange
 from ..scores import ScoreEstimate, estimate_scores, is_discrete, operators_for, takes_gradients
 from ..scores.checkpoint import Checkpoint
@@ -143,7 +143,7 @@ def as_scores(model, x, operators: tuple[SteinOperator, ...], options: dict, pap
     if isinstance(model, ScoreEstimate):
         return model
     if paper and options.get("sampler") is None and takes_gradients(model, x, options.get("counts")):
-        options = options | {"sampler": Exchange() if hasattr(model, "sample_likelihood") else NUTS()}
+        options = options | {"sampler": Exchange() if isinstance(model, SimulatesLikelihood) else NUTS()}
     with about(name):
         return estimate_scores(model, x, operator=operators if is_discrete(model) else operators[0], **options)
 

@@ -14,7 +14,7 @@ from .._float64 import float64
 from .._keys import as_keys, noise_keys
 from .._padding import in_parts
 from .._validation import SEEDS, check_reals, warn
-from ..models.base import float64_leaves
+from ..models.base import IsMixture, float64_leaves
 from ..models.smoothing import smoothed
 from ..scores import ScoreEstimate, is_discrete
 from ..scores.estimate import check_index
@@ -93,7 +93,7 @@ def _noise(key_data, shape: tuple[int, ...]):
 @float64
 def warn_of_isolation(x, models: dict[str, Any]) -> None:
     """A warning where components of a mixture hardly share an observation: scores do not see their weights."""
-    found = [name for name, model in models.items() if hasattr(model, "responsibilities") and is_isolated(x, model)]
+    found = [name for name, model in models.items() if isinstance(model, IsMixture) and is_isolated(x, model)]
     if found:
         remedy = "" if models[found[0]].directional else " smooth='auto' lets the test see them."
         warn(f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}")

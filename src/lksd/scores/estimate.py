@@ -18,7 +18,15 @@ from .._validation import check_choice, check_count, check_reals, check_seed, no
 from .._vocabulary import as_documents, holds_words, vocabularies_of
 from ..engines import opened
 from ..models import LatentVariableModel
-from ..models.base import float64_leaves
+from ..models.base import (
+    AveragesRatios,
+    DiscreteLatent,
+    HasPosterior,
+    ModifiesPosterior,
+    Simulates,
+    SimulatesLikelihood,
+    float64_leaves,
+)
 from ..models.behaviour import behaviour
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Start, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
@@ -168,7 +176,7 @@ def estimate_scores(
     operator = operators if several else operators[0]
     common = {"index": ids, "seed": seed, "operator": operator, "exchangeable": model.exchangeable, "graphs": model.graphs}
     common |= {"support": support, "observed": row_digests(data)}
-    note = getattr(model, "note", None)
+    note = model.note
     own_notes = left_out if note is None else (*left_out, note)
     wanted = targets(operators, data) if discrete else None
     kept = as_checkpoint(checkpoint)
@@ -260,7 +268,7 @@ def read(model, operators: tuple[SteinOperator, ...], x, counts: bool | None) ->
 
 def check_modified(model, points: Point, sampler: Sampler) -> None:
     """Chains for the modified posterior need its density alone, or a model that knows how to sweep it."""
-    own = hasattr(at_first(model, points), "between")
+    own = isinstance(at_first(model, points), ModifiesPosterior)
     if not own and isinstance(sampler, (Gibbs, Exact, WithinGibbs)):
         raise ValueError(
             f'control_variates: "none" with Barker needs chains for a modified posterior, for which {model} has no sampler. '
@@ -298,7 +306,7 @@ def quality(groups: list[Group], every: list[Run]) -> Run:
 def means_used(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
-    return "Rao-Blackwellised" if plan.averaged and hasattr(at_first(model, points), "averaged_ratios") else "plain means"
+    return "Rao-Blackwellised" if plan.averaged and isinstance(at_first(model, points), AveragesRatios) else "plain means"
 
 
 def check_index(index, n: int) -> np.ndarray:
@@ -315,7 +323,7 @@ def check_start(initial, z, model) -> None:
     if initial is not None and not isinstance(initial, Start):
         raise TypeError(f"initial: expected a start such as lksd.samplers.NormalStart(mean); got {initial!r}. Give an instance.")
     if isinstance(initial, UniformStart):
-        if kinds(z) != {"integer"} or not hasattr(model, "n_latent_values"):
+        if kinds(z) != {"integer"} or not isinstance(model, DiscreteLatent):
             raise ValueError(f"initial: UniformStart() needs a discrete latent and n_latent_values; {model} has no such latent.")
     elif initial is not None:
         if kinds(z) != {"real"}:
@@ -340,7 +348,7 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
             f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with which "
             f"{type(sampler).__name__} would draw from a wrong posterior. Use Exchange(), by estimate_scores for this model alone."
         )
-    if isinstance(sampler, Exchange) and not hasattr(model, "sample_likelihood"):
+    if isinstance(sampler, Exchange) and not isinstance(model, SimulatesLikelihood):
         raise ValueError(f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() or NUTS().")
     whole = (Exact, Gibbs, WithinGibbs)  # these know what to do with integers
     if kinds_of_latent == {"real", "integer"}:
@@ -350,8 +358,8 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
             raise ValueError(
                 f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Gibbs() or Exact()."
             )
-        return sampler or (Exact() if hasattr(model, "sample_posterior") else Gibbs())
-    if sampler is None and model.normalised and not (hasattr(model, "sample") and getattr(model, "tunable", True)):
+        return sampler or (Exact() if isinstance(model, HasPosterior) else Gibbs())
+    if sampler is None and model.normalised and not (model.tunable and isinstance(model, Simulates)):
         return AdaptiveHMC()
     return sampler or (HMC() if model.normalised else Exchange())
 

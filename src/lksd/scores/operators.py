@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_choice, warn
+from ..models import Discrete, KnowsValues
 from ..stein import Barker, Difference, DiscreteOperator, Gibbs, Langevin, Spherical, SteinOperator, vocabulary_order
 
 DISCRETE = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
@@ -17,7 +18,7 @@ BOTH = ("difference", "barker")
 
 def is_discrete(model: Any) -> bool:
     """Whether a model describes integers in 0 .. n_values - 1."""
-    return hasattr(model, "n_values")
+    return isinstance(model, Discrete)
 
 
 def discrete_operators(*models, names: tuple[str, ...] = BOTH) -> tuple[DiscreteOperator, ...]:
@@ -51,7 +52,7 @@ def check_alphabets(models) -> int:
             f"p and q: expected models of the same vocabulary; got {' and '.join(map(str, sizes))} values. "
             "Give the documents as words, or the models from lksd.adapters.share_vocabulary(p, q)."
         )
-    words = [model.vocabulary.words for model in models if getattr(model, "vocabulary", None) is not None]
+    words = [model.vocabulary.words for model in models if model.vocabulary is not None]
     for other in words[1:]:
         if other != words[0]:
             index = next(i for i, (a, b) in enumerate(zip(words[0], other, strict=True)) if a != b)
@@ -65,7 +66,7 @@ def check_alphabets(models) -> int:
 
 def order_from(models) -> np.ndarray | None:
     """The order by the mean probability of each value, where all models say it."""
-    if not all(hasattr(model, "value_probabilities") for model in models):
+    if not all(isinstance(model, KnowsValues) for model in models):
         return None
     return vocabulary_order(np.mean([model.value_probabilities() for model in models], 0))
 
@@ -104,7 +105,7 @@ def operators_for(operator, models) -> tuple[SteinOperator, ...]:
 
 def values_without_probability(models) -> int:
     """How many values some model can never produce, where the models say it."""
-    known = [model.value_probabilities() for model in models if hasattr(model, "value_probabilities")]
+    known = [model.value_probabilities() for model in models if isinstance(model, KnowsValues)]
     return int(np.sum(np.min(known, 0) == 0)) if known else 0
 
 
