@@ -24,13 +24,13 @@ from .inference.contrasts import check_pairs_of
 from .inference.hypotheses import Hypothesis, prepared_family
 from .inference.matching import at_data, common_index, is_called, listed, same, untied_notes, with_one_operator
 from .inference.smoothing import Rung, rungs, warn_of_isolation
-from .models import LatentVariableModel
+from .models import LatentVariableModel, SimulatesLikelihood
 from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
 from .samplers import NUTS, Exchange
 from .scores import ScoreEstimate
+from .scores.averages import average
 from .scores.batches import Setup
 from .scores.checkpoint import as_checkpoint
-from .scores.control import average
 from .scores.estimate import Estimation, takes_gradients
 from .scores.identity import check_identities
 from .stein import SteinOperator
@@ -221,7 +221,7 @@ class Problem:
             return model
         chains = self.options.chains
         if self.paper and chains.sampler is None and takes_gradients(model, rung.x):
-            chains = replace(chains, sampler=Exchange() if hasattr(model, "sample_likelihood") else NUTS())
+            chains = replace(chains, sampler=Exchange() if isinstance(model, SimulatesLikelihood) else NUTS())
         data = self.observations._replace(values=rung.x)
         common = Estimation(self.domain, data, self.operators, chains, self.options.run.seed, self.domain.discrete)
         return common.of(model, support, setup)

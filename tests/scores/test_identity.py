@@ -14,8 +14,7 @@ from scipy import stats
 
 import lksd
 from lksd.scores.identity import check_identity, is_open
-from lksd.scores.residuals import regression
-from lksd.scores.witnesses import Neighbours, unit_of
+from lksd.scores.witnesses import Neighbours, regression, unit_of
 from lksd.supports import Coordinates, Support
 
 WEIGHT = np.random.default_rng(0).normal(size=(4, 2))

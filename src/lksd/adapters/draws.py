@@ -14,11 +14,10 @@ from .._jax import float64
 from .._text import reason_of
 from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
 from ..domains.reals import check_support
-from ..scores.control import average
-from ..scores.convergence import disagreement, mixed, said_of_unconverged
-from ..scores.diagnostics import LEAST_DRAWS, worst_rhat_and_ess
+from ..scores.averages import average
+from ..scores.checks import row_digests
+from ..scores.convergence import LEAST_DRAWS, disagreement, mixed, said_of_unconverged, worst_rhat_and_ess
 from ..scores.estimate import BATCHES
-from ..scores.observed import row_digests
 from ..scores.result import ScoreEstimate
 from ._files import as_arrays, first_of, read_draws
 

@@ -17,8 +17,7 @@ from ..models import PosteriorPredictive
 from ._numpyro_laws import has_mask, is_discrete
 from ._numpyro_program import Program, Sites, run
 from ._packages import needed
-from ._params import sorted_params
-from ._program import ProgramModel, traced, with_params
+from ._program import ProgramModel, sorted_params, traced, with_params
 
 NARROW = (np.float32, np.int32)
 

@@ -14,8 +14,7 @@ from .._jax import float64
 from ..models import PosteriorPredictive
 from ..supports import REAL, Support
 from ._packages import needed, settings_kept
-from ._params import sorted_params
-from ._program import ProgramModel, find_quadratic, traced, with_params
+from ._program import ProgramModel, find_quadratic, sorted_params, traced, with_params
 from ._pymc_laws import region_of
 from ._regions import Region, Unknown, as_support, fixed_ends
 

@@ -11,7 +11,7 @@ from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
 from .._validation import check_choice, warn
 from .._vocabulary import Vocabulary
 from ..kernels import IMQ, BagOfWords, Hamming, Kernel
-from ..models import LDA
+from ..models import LDA, KnowsValues
 from ..stein import (
     Barker,
     Difference,
@@ -49,7 +49,7 @@ class Integers(Domain):
         filled = drop_empty_documents(x, size, counts) if reading.drop_empty else Filled(x)
         any_length = all(is_estimate(model) or model.any_length for model in models)
         values = read_documents(filled.x, size, counts, any_length)
-        known = [one.vocabulary for one in models if getattr(one, "vocabulary", None) is not None]
+        known = [one.vocabulary for one in models if one.vocabulary is not None]
         domain = cls(
             n_values=size,
             exchangeable=all(model.exchangeable for model in models),
@@ -189,7 +189,7 @@ def check_alphabets(models: Any) -> int:
             f"got {' and '.join(map(str, sizes))} values. "
             "Give the documents as words, or the models from lksd.adapters.share_vocabulary(p, q)."
         )
-    words = [one.vocabulary.words for one in models if getattr(one, "vocabulary", None) is not None]
+    words = [one.vocabulary.words for one in models if one.vocabulary is not None]
     for other in words[1:]:
         if other != words[0]:
             pairs = enumerate(zip(words[0], other, strict=True))
@@ -204,12 +204,12 @@ def check_alphabets(models: Any) -> int:
 
 def order_from(models: Any) -> np.ndarray | None:
     """The order by the mean probability of each value, where all models say it."""
-    if not all(hasattr(model, "value_probabilities") for model in models):
+    if not all(isinstance(model, KnowsValues) for model in models):
         return None
     return vocabulary_order(np.mean([model.value_probabilities() for model in models], 0))
 
 
 def values_without_probability(models: Any) -> int:
     """How many values some model can never produce, where the models say it."""
-    known = [one.value_probabilities() for one in models if hasattr(one, "value_probabilities")]
+    known = [one.value_probabilities() for one in models if isinstance(one, KnowsValues)]
     return int(np.sum(np.min(known, 0) == 0)) if known else 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._validation import joined
+from ..models.base import kind_of as kind_of_model
 from ..options import Reading
-from .base import Domain, Observations, check_enough
+from .base import Domain, Observations, check_enough, is_estimate
 from .integers import Categories, Documents, Graphs
 from .reals import Directions, Reals
 
@@ -46,8 +47,4 @@ def domain_of(models: dict[str, Any]) -> type[Domain]:
 
 def kind_of(model: Any) -> str:
     """The name of the kind of data that a model, or scores, describe."""
-    if hasattr(model, "operators"):
-        return model.kind
-    if not hasattr(model, "n_values"):
-        return "directions" if model.directional else "reals"
-    return "graphs" if model.graphs else "documents" if model.any_length else "categories"
+    return model.kind if is_estimate(model) else kind_of_model(model)

@@ -244,8 +244,7 @@ def support_of(name: str, model: Any, observations: Observations) -> Support | N
     """What a model declares, in the order of the data's columns, which lie there."""
     x = observations.values
     support = read_support(model.support, x.shape[1])
-    own = getattr(model, "columns", None)
-    order = column_order("x", observations.columns, own, f"the columns of {model}")
+    order = column_order("x", observations.columns, model.columns, f"the columns of {model}")
     if support is not None and order is not None:
         support = support.reordered(np.argsort(order))
     if is_estimate(model) and support is None:

@@ -12,6 +12,7 @@ import numpy as np
 from .._keywords import Options
 from ..domains import Domain, Prepared
 from ..kernels import Kernel
+from ..models import Simulates
 from ..models.drawing import draw
 from ..options import Decision
 from . import ustatistic
@@ -46,7 +47,7 @@ class MMDTest(NamedTuple):
 def check_samples(models: dict[str, Any], options: Options) -> None:
     margin, pairs, smooth = options.decision.margin, options.decision.pairs, options.reading.smooth
     for name, model in models.items():
-        if not hasattr(model, "sample"):
+        if not isinstance(model, Simulates):
             raise ValueError(f"also_mmd: expected models with sample(key); {name} has none. Give the model itself, with sample.")
     if smooth is not None:
         raise ValueError(

@@ -16,7 +16,7 @@ from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
 from ..kernels import BagOfWords
 from ..kernels.radial import is_far
-from ..scores.observed import row_digests
+from ..scores.checks import row_digests
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
 

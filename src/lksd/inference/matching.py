@@ -11,8 +11,8 @@ import numpy as np
 from .._validation import column_names, column_order, default_labels, row_labels, to_numpy, warn
 from ..domains import Domain, Observations, is_estimate
 from ..scores import ScoreEstimate
+from ..scores.checks import check_observed, row_digests
 from ..scores.estimate import with_columns
-from ..scores.observed import check_observed, row_digests
 from ..stein import DiscreteOperator, SteinOperator
 
 

@@ -1,6 +1,23 @@
 """Latent variable models: densities and simulation, no inference."""
 
-from .base import LatentVariableModel
+from .base import (
+    AveragesRatios,
+    Discrete,
+    DiscreteLatent,
+    HasGibbs,
+    HasMarginal,
+    HasMarginalRatios,
+    HasMarginalScore,
+    HasPosterior,
+    IsMixture,
+    KnowsValues,
+    LatentVariableModel,
+    ModifiesPosterior,
+    Simulates,
+    SimulatesLikelihood,
+    Smooths,
+    Starts,
+)
 from .beta_binomial import BetaBinomial
 from .blocks import StochasticBlockModel
 from .decoder import Decoder
@@ -16,14 +33,29 @@ from .truncated import TruncatedPPCA
 __all__ = [
     "LDA",
     "PPCA",
+    "AveragesRatios",
     "BetaBinomial",
     "Decoder",
     "DirichletProcessMixture",
+    "Discrete",
+    "DiscreteLatent",
     "FactorAnalysis",
     "GaussianMixture",
+    "HasGibbs",
+    "HasMarginal",
+    "HasMarginalRatios",
+    "HasMarginalScore",
+    "HasPosterior",
     "HiddenMarkov",
+    "IsMixture",
+    "KnowsValues",
     "LatentVariableModel",
+    "ModifiesPosterior",
     "PosteriorPredictive",
+    "Simulates",
+    "SimulatesLikelihood",
+    "Smooths",
+    "Starts",
     "StochasticBlockModel",
     "TruncatedPPCA",
     "VonMisesFisherMixture",

@@ -1,8 +1,8 @@
-"""What a latent variable model is."""
+"""What a latent variable model is, and the abilities that it may have."""
 
-from __future__ import annotations
-
+# Without postponed annotations, in which Equinox does not recognise abstract fields.
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar
@@ -14,6 +14,139 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from .._jax import float64_values
+
+
+class Ability(type(eqx.Module)):  # type: ignore[misc]
+    """The metaclass of abilities: a model has one if it has what the class declares, and that is not None.
+
+    ``isinstance(model, Simulates)`` looks for the method alone, so that a model need not inherit from ``Simulates``; one that
+    does cannot be created without it. A model may decide when it is made: a property that is None is no ability.
+    """
+
+    def __instancecheck__(cls, model) -> bool:
+        if eqx.Module not in cls.__bases__:  # a model that inherits from an ability
+            return super().__instancecheck__(model)
+        (name,) = cls.__abstractmethods__ | cls.__abstractvars__
+        return getattr(model, name, None) is not None
+
+
+class Simulates(eqx.Module, metaclass=Ability):
+    """Samplers are tuned on its draws, chains begin at them, its densities are checked against them, and MMD can be had."""
+
+    @abstractmethod
+    def sample(self, key):
+        """(z, x) from the joint distribution; a model of observations of any length takes the length too."""
+
+
+class Starts(eqx.Module, metaclass=Ability):
+    """Chains begin where the model says, and the shape of z is known without a simulation."""
+
+    @abstractmethod
+    def initial(self, key, x):
+        """A latent at which a chain for x begins."""
+
+
+class HasMarginal(eqx.Module, metaclass=Ability):
+    """Scores are exact, and no chain runs."""
+
+    @abstractmethod
+    def log_marginal(self, x):
+        """log p(x)."""
+
+
+class HasMarginalScore(eqx.Module, metaclass=Ability):
+    """Scores of real data are exact, without a derivative of log p(x)."""
+
+    @abstractmethod
+    def marginal_score(self, x):
+        """The gradient of log p(x)."""
+
+
+class HasMarginalRatios(eqx.Module, metaclass=Ability):
+    """Scores of integers are exact; unasked only where ``exact_is_cheap(length)``."""
+
+    @abstractmethod
+    def marginal_ratios(self, x, values):
+        """p(x with x_d -> v) / p(x) for values (D, M)."""
+
+
+class HasPosterior(eqx.Module, metaclass=Ability):
+    """``samplers.Exact`` draws independently: the default where the latent is discrete."""
+
+    @abstractmethod
+    def sample_posterior(self, key, x):
+        """An exact draw of z given x."""
+
+
+class HasGibbs(eqx.Module, metaclass=Ability):
+    """``samplers.Gibbs`` and ``WithinGibbs`` sweep over latents that are integers, or have some."""
+
+    @abstractmethod
+    def gibbs(self, key, x, z):
+        """The next z, by a sweep that leaves the posterior invariant."""
+
+
+class SimulatesLikelihood(eqx.Module, metaclass=Ability):
+    """``samplers.Exchange`` samples the posterior although the likelihood lacks a normaliser that depends on z."""
+
+    @abstractmethod
+    def sample_likelihood(self, key, z):
+        """x given z."""
+
+
+class Discrete(eqx.Module, metaclass=Ability):
+    """Observations are integers in 0 .. n_values - 1, and scores come from ratios of probabilities."""
+
+    n_values: eqx.AbstractVar[int]
+
+
+class DiscreteLatent(eqx.Module, metaclass=Ability):
+    """Every second chain begins at uniform values of z, in 0 .. n_latent_values - 1, which shows what is left of the start."""
+
+    n_latent_values: eqx.AbstractVar[int]
+
+
+class KnowsValues(eqx.Module, metaclass=Ability):
+    """Operators order the values of integers by their frequency, where all models of a call know it."""
+
+    @abstractmethod
+    def value_probabilities(self):
+        """The mean probability of each value as an (n_values,) NumPy array."""
+
+
+class AveragesRatios(eqx.Module, metaclass=Ability):
+    """Scores of integers are Rao-Blackwellised, and need fewer draws."""
+
+    @abstractmethod
+    def averaged_ratios(self, x, values, z):
+        """``likelihood_ratios`` with part of the latent integrated out given the rest."""
+
+
+class ModifiesPosterior(eqx.Module, metaclass=Ability):
+    """The paper's estimator of Barker's weights (Appendix B.2) works with Gibbs sweeps and exact draws."""
+
+    @abstractmethod
+    def between(self, x, values, d, m):
+        """The model whose posterior is proportional to p(z) (p(x | z) + p(x with x_d -> v | z)), v the m-th replacement.
+
+        It has ``share(x, values, d, m, z)``, p(x with x_d -> v | z) as a part of its likelihood.
+        """
+
+
+class IsMixture(eqx.Module, metaclass=Ability):
+    """A warning is given where components lie too far apart for the test to see their weights."""
+
+    @abstractmethod
+    def responsibilities(self, x):
+        """P(z = k | x) for every component k."""
+
+
+class Smooths(eqx.Module, metaclass=Ability):
+    """``smooth=`` uses the model with noise in closed form; for other models the noise is one more latent."""
+
+    @abstractmethod
+    def smoothed(self, scale):
+        """The model of x + scale * noise for a scale that is a number or one for each column."""
 
 
 class LatentVariableModel(eqx.Module):
@@ -32,19 +165,11 @@ class LatentVariableModel(eqx.Module):
     For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z and computes what depends on x
     alone once for all z. Chains alone use it, so here a term without z may be left out.
 
-    It may offer more, and what it offers is used: ``log_marginal(x)`` or ``marginal_score(x)``, log p(x) or its
-    gradient, exactly; ``sample_posterior(key, x) -> z``, exact draws; ``gibbs(key, x, z) -> z``, a sweep that
-    leaves the posterior invariant, for latents (or parts of them) that are integers; ``coupled_gibbs(key, x, z, other) ->
-    (z, other)``, the same for two chains that are to meet.
-
-    It may offer ``smoothed(scale)``, the model of x + scale * noise for a scale that is a number or one for each column.
+    It may offer more, and what it offers is used, whether or not the class inherits from the ability of that name: ``HasMarginal``,
+    ``HasPosterior``, ``HasGibbs`` and the others of this module, see docs/extending.md.
 
     A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
-    p(x with x_d -> v | z) / p(x | z). It may offer ``marginal_ratios(x, values)``, the exact p(x with x_d -> v) / p(x) for
-    values (D, M), and ``averaged_ratios(x, values, z)``, the ratios with part of the latent integrated out
-    given the rest; and ``value_probabilities()``, the mean probability of each value as an (L,) NumPy array: where all models of a
-    call have it, the operators order the values by it, so that neighbours are about equally frequent, else they stand in their own
-    order. It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
+    p(x with x_d -> v | z) / p(x | z). It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
     ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
 
     A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).
@@ -85,6 +210,10 @@ class LatentVariableModel(eqx.Module):
     support: ClassVar[Any] = None  # nothing declared
     graphs: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...] | None] = None  # the names of x's columns
+    # Without annotations, which would fix the place of a subclass's field of that name.
+    vocabulary = None  # type: Any  # the words that integers stand for
+    tunable = True  # whether one step size may suit all observations
+    note = None  # type: Any  # what every result says of the model
 
     @abstractmethod
     def log_prior(self, z):
@@ -115,8 +244,51 @@ class LatentVariableModel(eqx.Module):
             )
         return jnp.linalg.slogdet(jacobian)[1]
 
+    # -------------------------------------------------- what a model may replace for speed
+
+    def log_likelihood_at(self, x):
+        """log p(x | z) as a function of z."""
+        return lambda z: self.log_likelihood(x, z)
+
+    def exact_is_cheap(self, length: int) -> bool:
+        """Whether ``marginal_ratios`` of an observation of this length are used unasked."""
+        return True
+
+    def impossible(self, x: np.ndarray) -> np.ndarray:
+        """Where an (n, D) array of values has one that the model cannot produce."""
+        return np.zeros(x.shape, bool)
+
+    def at(self, x, values) -> Any:
+        """The model of one observation of integers and its replacements, with all it needs looked up."""
+        return self
+
+    def likelihood_ratios(self, x, values, z):
+        """p(x with x_d -> v | z) / p(x | z) for values (D, M)."""
+        return density_ratios(lambda y: self.log_likelihood(y, z), x, values)
+
+    def coupled_gibbs(self, key, x, z, other):
+        """A ``gibbs`` sweep of two chains that are to meet: with common random numbers."""
+        return self.gibbs(key, x, z), self.gibbs(key, x, other)  # type: ignore[attr-defined]
+
     def __str__(self) -> str:
         return type(self).__name__
+
+
+def kind_of(model: LatentVariableModel) -> str:
+    """What a model describes: "reals", "directions", "categories", "documents" (integers of any length) or "graphs"."""
+    if isinstance(model, Discrete):
+        return "graphs" if model.graphs else "documents" if model.any_length else "categories"
+    return "directions" if model.directional else "reals"
+
+
+def density_ratios(log_density: Callable, x, values):
+    """exp(log_density(x with x_d -> v) - log_density(x)) for every coordinate and replacement: (D, M)."""
+    here = log_density(x)
+
+    def ratio(d, value):
+        return jnp.exp(log_density(x.at[d].set(value)) - here)
+
+    return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(jnp.arange(x.shape[0]), values)
 
 
 class Around(LatentVariableModel):
@@ -151,8 +323,13 @@ class OfLength(Around):
 
 def of_length(model: Any, length: int) -> Any:
     """The model with ``sample(key)``, where its own takes a length too."""
-    takes = hasattr(model, "sample") and "length" in signature(model.sample).parameters
+    takes = isinstance(model, Simulates) and "length" in signature(model.sample).parameters
     return OfLength(model, length) if takes else model
+
+
+def start_of(model: Any, key, x):
+    """A latent at which a chain for x may begin: where the model says, or a draw from its prior."""
+    return model.initial(key, x) if isinstance(model, Starts) else of_length(model, x.shape[0]).sample(key)[0]
 
 
 def simulation(method):

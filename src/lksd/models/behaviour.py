@@ -12,7 +12,23 @@ from jax.flatten_util import ravel_pytree
 
 from .._jax import fixed, once
 from .._steps import steps
-from .base import of_length
+from .base import (
+    AveragesRatios,
+    Discrete,
+    HasGibbs,
+    HasMarginal,
+    HasMarginalRatios,
+    HasMarginalScore,
+    HasPosterior,
+    IsMixture,
+    LatentVariableModel,
+    ModifiesPosterior,
+    Simulates,
+    SimulatesLikelihood,
+    Starts,
+    of_length,
+    start_of,
+)
 
 FACTS = ("n_values", "n_latent_values", "normalised", "any_length", "directional", "exchangeable", "graphs", "support", "tunable")
 
@@ -32,7 +48,7 @@ def behaviour(model: Any, length: int) -> Hashable:
 
 def looked_at(model: Any, length: int) -> Hashable:
     key = jax.eval_shape(lambda: jax.random.key(0))
-    x = jax.ShapeDtypeStruct((length,), jnp.int32 if hasattr(model, "n_values") else jnp.float64)
+    x = jax.ShapeDtypeStruct((length,), jnp.int32 if isinstance(model, Discrete) else jnp.float64)
 
     def found(function: Callable, *arguments) -> Hashable:
         try:
@@ -40,14 +56,11 @@ def looked_at(model: Any, length: int) -> Hashable:
         except Exception as error:  # of any kind: it is the user's code, and is told where it is used
             return type(error).__name__
 
-    def first(one, key, x):
-        return one.initial(key, x) if hasattr(one, "initial") else of_length(one, length).sample(key)[0]
-
-    parts = {"first": found(first, key, x), "facts": frozen([getattr(model, name, None) for name in FACTS])}
-    if hasattr(model, "initial") and hasattr(model, "sample"):
+    parts = {"first": found(start_of, key, x), "facts": frozen([getattr(model, name, None) for name in FACTS])}
+    if isinstance(model, Starts) and isinstance(model, Simulates):
         parts["sample"] = found(lambda one, key: of_length(one, length).sample(key), key)
     try:
-        z = eqx.filter_eval_shape(first, model, key, x)
+        z = eqx.filter_eval_shape(start_of, model, key, x)
         u = eqx.filter_eval_shape(lambda one, z: one.unconstrain(z), model, z)
     except Exception:
         z = u = None  # which only exact scores do without
@@ -64,43 +77,49 @@ def asked(model: Any, key, x, z, u) -> Iterator[tuple]:
     """The name, the function and the arguments of each thing that is asked."""
     discrete = jnp.issubdtype(x.dtype, jnp.integer)
     values = jax.ShapeDtypeStruct((*x.shape, 2), x.dtype)
-    if getattr(model, "marginal_score", None) is not None:
+    if isinstance(model, HasMarginalScore):
         yield "marginal_score", lambda one, x: one.marginal_score(x), x
-    if getattr(model, "log_marginal", None) is not None:
+    if isinstance(model, HasMarginal):
         yield "log_marginal", lambda one, x: one.log_marginal(x) if discrete else jax.grad(lambda y: one.log_marginal(y))(x), x
-    if hasattr(model, "marginal_ratios"):
+    if isinstance(model, HasMarginalRatios):
         yield "marginal_ratios", lambda one, x, values: one.marginal_ratios(x, values), x, values
-    if hasattr(model, "responsibilities"):
+    if isinstance(model, IsMixture):
         yield "responsibilities", lambda one, x: one.responsibilities(x), x
     if z is None:
         return
     yield "unconstrain", lambda one, z: one.unconstrain(z), z
     yield "density", lambda one, x, u: differentiated(one, x, u, at=False), x, u
-    if hasattr(model, "log_likelihood_at"):
+    if replaces(model, "log_likelihood_at"):
         yield "log_likelihood_at", lambda one, x, u: differentiated(one, x, u, at=True), x, u
-    if hasattr(model, "sample_likelihood"):
+    if isinstance(model, SimulatesLikelihood):
         yield "sample_likelihood", lambda one, key, z: one.sample_likelihood(key, z), key, z
+    at = replaces(model, "at")
+    for name, offered, *given in (
+        ("averaged_ratios", isinstance(model, AveragesRatios), x, values, z),
+        ("likelihood_ratios", replaces(model, "likelihood_ratios"), x, values, z),
+        ("gibbs", isinstance(model, HasGibbs), key, x, z),
+        ("coupled_gibbs", replaces(model, "coupled_gibbs"), key, x, z, z),
+        ("sample_posterior", isinstance(model, HasPosterior), key, x),
+    ):
+        if offered or at:
+            yield name, lambda one, x, values, *given, name=name: getattr(one.at(x, values), name)(*given), x, values, *given
+    if at or isinstance(model, ModifiesPosterior):
+        yield "between", lambda one, key, x, values, z: between(one.at(x, values), key, x, values, z), key, x, values, z
 
-    def here(one, x, values):
-        return one.at(x, values) if hasattr(one, "at") else one
 
-    for name in ("averaged_ratios", "likelihood_ratios"):
-        if hasattr(model, name) or hasattr(model, "at"):
-            yield name, lambda one, x, values, z, name=name: getattr(here(one, x, values), name)(x, values, z), x, values, z
-    if hasattr(model, "gibbs"):
-        yield "gibbs", lambda one, key, x, values, z: here(one, x, values).gibbs(key, x, z), key, x, values, z
-    if hasattr(model, "coupled_gibbs"):
-        yield "coupled_gibbs", lambda one, key, x, values, z: here(one, x, values).coupled_gibbs(key, x, z, z), key, x, values, z
-    if hasattr(model, "sample_posterior"):
-        yield "sample_posterior", lambda one, key, x, values: here(one, x, values).sample_posterior(key, x), key, x, values
-    if hasattr(model, "between") or hasattr(model, "at"):
-        yield "between", lambda one, key, x, values, z: between(here(one, x, values), key, x, values, z), key, x, values, z
+def replaces(model: Any, name: str) -> bool:
+    """Whether a model has a method of its own instead of the default."""
+    return getattr(type(model), name) is not getattr(LatentVariableModel, name)
 
 
 def between(model: Any, key, x, values, z):
     """All of the modified posterior of a discrete model."""
     there = model.between(x, values, 0, 0)
-    return there.share(x, values, 0, 0, z), there.log_likelihood(x, z), there.gibbs(key, x, z) if hasattr(there, "gibbs") else None
+    return (
+        there.share(x, values, 0, 0, z),
+        there.log_likelihood(x, z),
+        there.gibbs(key, x, z) if isinstance(there, HasGibbs) else None,
+    )
 
 
 def differentiated(model: Any, observation, u, at: bool):

@@ -13,7 +13,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from .._jax import as_float64
-from .base import LatentVariableModel, simulation
+from .base import Discrete, HasGibbs, HasMarginal, HasPosterior, LatentVariableModel, Simulates, simulation
 
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)  # as fields; integers, booleans and strings are static
 CANDIDATES = 16  # draws among which the index moves in one step
@@ -67,7 +67,7 @@ class PosteriorPredictive(LatentVariableModel):
                 "model: expected a LatentVariableModel whose densities have every term that depends on its parameters, or a "
                 f"function that makes one; got {model!r}. Draws can be averaged only where their densities can be compared."
             )
-        if hasattr(one[0], "n_values"):
+        if isinstance(one[0], Discrete):
             raise TypeError(
                 f"model: expected a model of real observations; {one[0]} describes integers, whose draws cannot be averaged yet. "
                 "Compare it at one value of the parameters, such as their mean."
@@ -110,8 +110,13 @@ class PosteriorPredictive(LatentVariableModel):
         index, latent = u
         return self.chosen(index).log_jacobian(latent)
 
+    @property
+    def sample(self):
+        """A draw (z, x), where the model simulates, else None."""
+        return self.simulate if isinstance(self.models, Simulates) else None
+
     @simulation
-    def sample(self, key):
+    def simulate(self, key):
         key_index, key_pair = jax.random.split(key)
         index = jax.random.randint(key_index, (), 0, self.size)
         latent, x = self.chosen(index).sample(key_pair)
@@ -121,9 +126,9 @@ class PosteriorPredictive(LatentVariableModel):
         """The latent as the model offers; then the index given the latent, among the present draw and a few others."""
         index, latent = z
         key_latent, key_others, key_choice = jax.random.split(key, 3)
-        if hasattr(self.models, "gibbs"):
+        if isinstance(self.models, HasGibbs):
             latent = self.chosen(index).gibbs(key_latent, x, latent)
-        elif hasattr(self.models, "sample_posterior"):
+        elif isinstance(self.models, HasPosterior):
             latent = self.chosen(index).sample_posterior(key_latent, x)
         others = jax.random.randint(key_others, (CANDIDATES - 1,), 0, self.size)
         candidates = jnp.concatenate([index[None], others.astype(index.dtype)])
@@ -137,7 +142,7 @@ class PosteriorPredictive(LatentVariableModel):
     @property
     def log_marginal(self):
         """The exact log density where the model has one, else None."""
-        return self.mixture if getattr(self.chosen(0), "log_marginal", None) is not None else None
+        return self.mixture if isinstance(self.chosen(0), HasMarginal) else None
 
     def mixture(self, x):
         arrays, static = eqx.partition(self.models, lambda leaf: isinstance(leaf, ARRAYS))

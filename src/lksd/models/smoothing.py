@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._jax import as_float64
-from .base import LatentVariableModel
+from .base import HasGibbs, HasPosterior, LatentVariableModel, Simulates, Smooths, start_of
 
 
 class Smoothed(LatentVariableModel):
@@ -40,18 +40,28 @@ class Smoothed(LatentVariableModel):
     def log_jacobian(self, u):
         return self.model.log_jacobian(u[0])
 
-    def sample(self, key):
+    @property
+    def sample(self):
+        """Exists where the model simulates, else None."""
+        return self.simulate if isinstance(self.model, Simulates) else None
+
+    def simulate(self, key):
         key_y, key_noise = jax.random.split(key)
         inner, y = self.model.sample(key_y)
         return (inner, y), y + self.scale * jax.random.normal(key_noise, y.shape, y.dtype)
 
     def initial(self, key, x):
         """At y = x: a y from elsewhere might be in a mode that it never leaves."""
-        return (self.model.initial(key, x) if hasattr(self.model, "initial") else self.model.sample(key)[0]), x
+        return start_of(self.model, key, x), x
 
-    def gibbs(self, key, x, z):
+    @property
+    def gibbs(self):
+        """Exists where the model sweeps over its latent or draws it, else None."""
+        return self.sweep if isinstance(self.model, (HasGibbs, HasPosterior)) else None
+
+    def sweep(self, key, x, z):
         inner, y = z
-        return (self.model.gibbs(key, y, inner) if hasattr(self.model, "gibbs") else self.model.sample_posterior(key, y)), y
+        return (self.model.gibbs(key, y, inner) if isinstance(self.model, HasGibbs) else self.model.sample_posterior(key, y)), y
 
     def __str__(self) -> str:
         return f"smoothed {self.model}"
@@ -59,4 +69,4 @@ class Smoothed(LatentVariableModel):
 
 def smoothed(model: Any, scale) -> Any:
     """The law of x + scale * noise for x from ``model``: the model's own ``smoothed(scale)``, or noise as one more latent."""
-    return model.smoothed(scale) if hasattr(model, "smoothed") else Smoothed(model, scale)
+    return model.smoothed(scale) if isinstance(model, Smooths) else Smoothed(model, scale)

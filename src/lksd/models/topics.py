@@ -156,11 +156,7 @@ class LDA(LatentVariableModel):
 
     def exact_cost(self, length: int) -> int:
         """The operations that the exact ratios of one document take: an integer, which no size makes overflow."""
-        return self.coefficients(length) * length * self.n_latent_values
-
-    def coefficients(self, length: int) -> int:
-        """Of the polynomial that the dynamic program computes."""
-        return (length + 1) ** (self.n_latent_values - 1)
+        return (length + 1) ** (self.n_latent_values - 1) * length * self.n_latent_values
 
     def exact_is_cheap(self, length: int) -> bool:
         return self.exact_cost(length) <= CHEAP and self.in_range(length)
@@ -171,7 +167,7 @@ class LDA(LatentVariableModel):
 
     def marginal_ratios(self, x, values):
         """p(x with x_d -> v) / p(x): p is linear in the word probabilities at a position, so its slope there says it all."""
-        if self.coefficients(x.shape[0]) > LARGEST:
+        if (x.shape[0] + 1) ** (self.n_latent_values - 1) > LARGEST:
             raise ValueError(
                 f"exact: the dynamic program for {self.n_latent_values} topics and documents of {x.shape[0]} words has more than "
                 f"{LARGEST:,} coefficients. Leave exact=None to estimate the scores."

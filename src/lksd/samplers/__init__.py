@@ -2,11 +2,8 @@
 
 from .adaptive import AdaptiveHMC
 from .base import Info, Sampler
-from .exact import Exact
-from .exchange import Exchange
-from .gibbs import Gibbs, WithinGibbs
-from .gradient import HMC, MALA, NUTS
-from .random_walk import RandomWalk
+from .gibbs import Exact, Gibbs, WithinGibbs
+from .metropolis import HMC, MALA, NUTS, Exchange, RandomWalk
 from .start import BoxStart, NormalStart, Start, UniformStart
 
 __all__ = [

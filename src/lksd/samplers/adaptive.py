@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from .base import Sampler, State, state_at
-from .gradient import HMC
+from .metropolis import HMC
 from .tuning import filled
 
 TARGET = 0.8  # acceptance

@@ -42,9 +42,9 @@ class Sampler(eqx.Module):
     def step(self, key, state, model: LatentVariableModel, x) -> tuple[Any, Info]:
         """One transition."""
 
-    @abstractmethod
     def position(self, state):
         """The unconstrained latent of a state."""
+        return state.position
 
     def __str__(self) -> str:
         return type(self).__name__
@@ -52,8 +52,7 @@ class Sampler(eqx.Module):
 
 def log_posterior(model: Any, x):
     """log p(x, z) as a function of the unconstrained u, where z = constrain(u), up to a constant."""
-    has_own = hasattr(model, "log_likelihood_at")
-    log_likelihood = model.log_likelihood_at(x) if has_own else lambda z: model.log_likelihood(x, z)
+    log_likelihood = model.log_likelihood_at(x)
 
     def density(u):
         z = model.constrain(u)

@@ -12,10 +12,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from .base import State, apply, given_integers, split_latent, state_at
-from .exact import Exact
-from .gibbs import Gibbs, WithinGibbs
-from .gradient import HMC, MALA
-from .random_walk import RandomWalk
+from .gibbs import Exact, Gibbs, WithinGibbs
+from .metropolis import HMC, MALA, RandomWalk
 
 NUDGE = 0.05  # of the posterior's spread: the Metropolis step after an HMC step, which brings chains that are close together
 
@@ -57,17 +55,14 @@ class Redrawn(Coupling):
 
 
 class Sweeps(Coupling):
-    """Gibbs sweeps: by the model's ``coupled_gibbs(key, x, z, z')``, else with common random numbers."""
+    """Gibbs sweeps: by the model's ``coupled_gibbs(key, x, z, z')``."""
 
     def init(self, model, x, u):
         return u
 
     def step(self, key, a, b, models, x):
         z_a, z_b = models[0].constrain(a), models[1].constrain(b)
-        if hasattr(models[0], "coupled_gibbs"):
-            z_a, z_b = models[0].coupled_gibbs(key, x, z_a, z_b)
-        else:
-            z_a, z_b = models[0].gibbs(key, x, z_a), models[1].gibbs(key, x, z_b)
+        z_a, z_b = models[0].coupled_gibbs(key, x, z_a, z_b)
         return models[0].unconstrain(z_a), models[1].unconstrain(z_b)
 
 

@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from .._jax import compiled
 from ..models import LatentVariableModel
-from ..models.base import float64_leaves, of_length
+from ..models.base import Simulates, float64_leaves, of_length
 from ..models.behaviour import seen
 from .base import Sampler, given_integers, log_posterior, root
 
@@ -33,7 +33,7 @@ def tune(sampler, model: LatentVariableModel, key, length: int, target: float, l
     metric = getattr(sampler, "inverse_mass_matrix", 0.0)
     if sampler.step_size is not None and metric is not None:
         return factored(sampler)
-    if not hasattr(model, "sample"):
+    if not isinstance(model, Simulates):
         raise ValueError(
             f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} can be tuned; {model} has none. "
             "Add it, or give step_size and inverse_mass_matrix."

@@ -17,12 +17,11 @@ from .._keys import as_keys
 from .._progress import track
 from ..engines import Engine
 from ..models.behaviour import seen
+from .averages import Averages, average, fitted
 from .chains import Plan, run_batch
 from .checkpoint import Checkpoint, identity
 from .conditional import Point
-from .control import Averages, average, fitted
-from .convergence import disagreement
-from .diagnostics import worst_rhat_and_ess
+from .convergence import disagreement, worst_rhat_and_ess
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with it: the smallest stays in the
 # processor's cache and is the fastest, but a Gibbs step on so few discrete observations is too little work for a program.

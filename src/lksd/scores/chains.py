@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from ..models import LatentVariableModel
-from ..models.base import of_length
+from ..models.base import DiscreteLatent, Starts, start_of
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import given_integers, log_posterior, split_latent
 from .conditional import Point, conditional_score, model_at, norm_of
@@ -85,7 +85,7 @@ def begin(model: LatentVariableModel, initial: Start | None, key, x, number):
         return initial(key_initial, one, model)
     if not begins_twice(model, one):
         return one
-    if hasattr(model, "n_latent_values"):
+    if isinstance(model, DiscreteLatent):
         uniform = UniformStart()(key_initial, one, model)
         return jax.tree.map(lambda a, b: jnp.where(number % 2 == 0, a, b), one, uniform)
     reals, integers = split_latent(one)
@@ -114,12 +114,12 @@ def unflatten(flat, like):
 
 def begins_twice(model: Any, u) -> bool:
     """Whether chains begin at two kinds of points: uniformly too for a discrete latent, or where the model does not say."""
-    return hasattr(model, "n_latent_values") or (not hasattr(model, "initial") and bool(jax.tree.leaves(split_latent(u)[0])))
+    return isinstance(model, DiscreteLatent) or (not isinstance(model, Starts) and bool(jax.tree.leaves(split_latent(u)[0])))
 
 
 def own_start(model: Any, key, x):
-    """Where the model says, or a draw from its prior."""
-    return model.unconstrain(model.initial(key, x) if hasattr(model, "initial") else of_length(model, x.shape[0]).sample(key)[0])
+    """Where the model says, or a draw from its prior, unconstrained."""
+    return model.unconstrain(start_of(model, key, x))
 
 
 def run_chain(model: LatentVariableModel, sampler: Sampler, point: Point, start, key, plan: Plan) -> Reduced:

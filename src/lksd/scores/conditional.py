@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
-from ..models.base import Around
+from ..models.base import Around, AveragesRatios, ModifiesPosterior
 
 
 class Point(NamedTuple):
@@ -25,10 +24,10 @@ def model_at(model: Any, point: Point) -> Any:
     """The model whose posterior is sampled: itself, all it needs of the observation looked up; or the modified one."""
     if point.values is None:
         return model
-    here = model.at(point.x, point.values) if hasattr(model, "at") else model
+    here = model.at(point.x, point.values)
     if point.site is None:
         return here
-    if hasattr(here, "between"):
+    if isinstance(here, ModifiesPosterior):
         return here.between(point.x, point.values, *point.site)
     return Between(here, point.site[0], point.values[point.site[0], point.site[1]])
 
@@ -41,13 +40,8 @@ def conditional_score(model: Any, point: Point, z, averaged: bool) -> tuple[Arra
     log_likelihood = model.log_likelihood(x, z)
     if point.site is not None:
         return log_likelihood, model.share(x, values, *point.site, z)[None]
-    if averaged and hasattr(model, "averaged_ratios"):
-        ratios = model.averaged_ratios(x, values, z)
-    elif hasattr(model, "likelihood_ratios"):
-        ratios = model.likelihood_ratios(x, values, z)
-    else:
-        ratios = density_ratios(lambda y: model.log_likelihood(y, z), x, values)
-    return log_likelihood, jnp.where(x[:, None] >= 0, ratios, 1.0).ravel()
+    ratios = model.averaged_ratios if averaged and isinstance(model, AveragesRatios) else model.likelihood_ratios
+    return log_likelihood, jnp.where(x[:, None] >= 0, ratios(x, values, z), 1.0).ravel()
 
 
 def norm_of(point: Point, score) -> Array:
@@ -55,16 +49,6 @@ def norm_of(point: Point, score) -> Array:
     if point.values is None or point.site is not None:
         return jnp.linalg.norm(score)
     return jnp.linalg.norm(jnp.where(point.x[:, None] >= 0, score.reshape(point.values.shape), 0.0))
-
-
-def density_ratios(log_density: Callable, x, values):
-    """exp(log_density(x with x_d -> v) - log_density(x)) for every coordinate and replacement: (D, M)."""
-    here = log_density(x)
-
-    def ratio(d, value):
-        return jnp.exp(log_density(x.at[d].set(value)) - here)
-
-    return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(jnp.arange(x.shape[0]), values)
 
 
 class Between(Around):

@@ -18,24 +18,30 @@ from .._validation import column_order, noted, warn
 from ..domains import Domain, Observations, read_data
 from ..engines import opened
 from ..models import LatentVariableModel
-from ..models.base import float64_leaves
+from ..models.base import (
+    AveragesRatios,
+    DiscreteLatent,
+    HasPosterior,
+    ModifiesPosterior,
+    Simulates,
+    SimulatesLikelihood,
+    float64_leaves,
+)
 from ..models.behaviour import behaviour
 from ..options import Chains
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
 from ..stein import SteinOperator
 from ..supports import Support
+from .averages import Averages, by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .batches import Run, Setup, run
 from .chains import Plan, begins_twice
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, checked_latent, kinds, latent_shapes
+from .checks import check_model, check_possible, checked_latent, kinds, latent_shapes, row_digests
 from .conditional import Point, model_at
-from .control import Averages
 from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, joined, length_groups
-from .observed import row_digests
-from .ratios import by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .rerun import First, run_again, said_of_reruns
 from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
@@ -105,9 +111,9 @@ class Estimation(NamedTuple):
     @float64
     def of(self, model: LatentVariableModel, support: Support | None, setup: Setup) -> ScoreEstimate:
         """The scores of one model, in the columns of the data."""
-        data, names = self.data, getattr(model, "columns", None)
+        data = self.data
         observed = row_digests(data.values)
-        order = column_order("x", data.columns, names, f"the columns of {model}")
+        order = column_order("x", data.columns, model.columns, f"the columns of {model}")
         values = data.values if order is None else data.values[:, order]
         found = estimate(self, model, values, setup)
         if order is not None:
@@ -125,8 +131,7 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
         check_possible(model, data, ids)
     model = float64_leaves(model)
     several = common.several
-    note = getattr(model, "note", None)
-    own_notes = () if note is None else (note,)
+    own_notes = () if model.note is None else (model.note,)
     fields: dict[str, Any] = {"index": ids, "seed": common.seed, "operator": operators if several else operators[0]}
     fields |= {"exchangeable": model.exchangeable, "graphs": model.graphs}
     wanted = targets(operators, data) if discrete else None
@@ -208,7 +213,7 @@ def with_columns(scores: ScoreEstimate, order: Any) -> ScoreEstimate:
 
 def check_modified(model, points: Point, sampler: Sampler) -> None:
     """Chains for the modified posterior need its density alone, or a model that knows how to sweep it."""
-    own = hasattr(at_first(model, points), "between")
+    own = isinstance(at_first(model, points), ModifiesPosterior)
     if not own and isinstance(sampler, (Gibbs, Exact, WithinGibbs)):
         raise ValueError(
             f'control_variates: "none" with Barker needs chains for a modified posterior, for which {model} has no sampler. '
@@ -246,12 +251,12 @@ def quality(groups: list[Group], every: list[Run]) -> Run:
 def means_used(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
-    return "Rao-Blackwellised" if plan.averaged and hasattr(at_first(model, points), "averaged_ratios") else "plain means"
+    return "Rao-Blackwellised" if plan.averaged and isinstance(at_first(model, points), AveragesRatios) else "plain means"
 
 
 def check_start(initial, z, model) -> None:
     if isinstance(initial, UniformStart):
-        if kinds(z) != {"integer"} or not hasattr(model, "n_latent_values"):
+        if kinds(z) != {"integer"} or not isinstance(model, DiscreteLatent):
             raise ValueError(f"initial: UniformStart() needs a discrete latent and n_latent_values; {model} has no such latent.")
     elif initial is not None:
         if kinds(z) != {"real"}:
@@ -274,7 +279,7 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
             f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with which "
             f"{type(sampler).__name__} would draw from a wrong posterior. Use Exchange(), by estimate_scores for this model alone."
         )
-    if isinstance(sampler, Exchange) and not hasattr(model, "sample_likelihood"):
+    if isinstance(sampler, Exchange) and not isinstance(model, SimulatesLikelihood):
         raise ValueError(f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() or NUTS().")
     whole = (Exact, Gibbs, WithinGibbs)  # these know what to do with integers
     if kinds_of_latent == {"real", "integer"}:
@@ -284,8 +289,8 @@ def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
             raise ValueError(
                 f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Gibbs() or Exact()."
             )
-        return sampler or (Exact() if hasattr(model, "sample_posterior") else Gibbs())
-    if sampler is None and model.normalised and not (hasattr(model, "sample") and getattr(model, "tunable", True)):
+        return sampler or (Exact() if isinstance(model, HasPosterior) else Gibbs())
+    if sampler is None and model.normalised and not (model.tunable and isinstance(model, Simulates)):
         return AdaptiveHMC()
     return sampler or (HMC() if model.normalised else Exchange())
 

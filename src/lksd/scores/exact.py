@@ -9,49 +9,69 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from .._jax import in_parts, program, remembered
+from ..models.base import HasMarginal, HasMarginalRatios, HasMarginalScore, LatentVariableModel, density_ratios
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
+from .averages import Targets, average, operator_averages
 from .checks import shape_of
-from .control import average
 from .lengths import EXACT_STEPS, length_groups, padded
-from .ratios import Targets, exact_ratios, has_exact_ratios, operator_averages
 from .result import ScoreEstimate
 
-BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, and of a program
+BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, of one with ratios, and of a program
 
 
 def exact_score(model: Any) -> Callable | None:
     """The model's marginal score as a function of x: given, or the gradient of its log density; None without either."""
-    if getattr(model, "marginal_score", None) is not None:
+    if isinstance(model, HasMarginalScore):
         return model.marginal_score
-    if getattr(model, "log_marginal", None) is not None:
+    if isinstance(model, HasMarginal):
         return jax.grad(lambda x: model.log_marginal(x))
     return None
 
 
 @program
 def _scores(model, points):
+    return jax.lax.map(partial(exact_at, model), points, batch_size=BATCH)
+
+
+def has_exact_ratios(model: LatentVariableModel, length: int, wanted: bool | None) -> bool:
+    """Whether the model offers exact ratios, cheaply unless they are demanded."""
+    if isinstance(model, HasMarginalRatios):
+        return bool(wanted) or model.exact_is_cheap(length)
+    return isinstance(model, HasMarginal)
+
+
+@program
+def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
+    def one(pair):
+        point, replacements = pair
+        if isinstance(model, HasMarginalRatios):
+            return model.marginal_ratios(point, replacements)
+        return density_ratios(model.log_marginal, point, replacements)
+
+    return jax.lax.map(one, (x, values), batch_size=FEW)
+
+
+def exact_at(model: Any, x, values=None):
+    """The exact score at one observation, or the ratios at ``values`` (D, M)."""
+    if values is not None:
+        return exact_ratios(model, x[None], values[None])[0]
     function: Any = exact_score(model)
-    return jax.lax.map(function, points, batch_size=BATCH)
+    return function(x)
 
 
-def score_shape(model: Any, points) -> tuple[int, ...]:
-    function: Any = exact_score(model)
-    return shape_of(f"the exact score of {model}", function, points[0])
-
-
-def ratio_shape(model: Any, points, values) -> tuple[int, ...]:
-    return shape_of(f"the exact score of {model}", lambda x, v: exact_ratios(model, x[None], v[None]), points[0], values[0])
+def exact_shape(model: Any, points, *values) -> tuple[int, ...]:
+    return shape_of(f"the exact score of {model}", partial(exact_at, model), points[0], *(part[0] for part in values))
 
 
 def check_exact(model: Any, points, values=None) -> None:
     """The exact score, or the ratios at ``values``, can be computed at the observation and has its shape."""
-    points = jnp.asarray(points)
-    if values is not None:
-        remembered(ratio_shape, model, points, jnp.asarray(values), seen=partial(behaviour, model, points.shape[1]))
-    elif (shape := remembered(score_shape, model, points, seen=partial(behaviour, model, points.shape[1]))) != points.shape[1:]:
+    given = (jnp.asarray(points),) if values is None else (jnp.asarray(points), jnp.asarray(values))
+    shape = remembered(exact_shape, model, *given, seen=partial(behaviour, model, points.shape[1]))
+    if values is None and shape != points.shape[1:]:
         raise ValueError(f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}.")
 
 
@@ -94,13 +114,12 @@ def exact_group(model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...],
 def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:
     n = len(scores[0])
     unknown = np.full(n, np.nan)
-    parts = {
-        "score": tuple(scores),
-        "mcse": tuple(np.zeros_like(score) for score in scores),
-        "batch_means": tuple(np.zeros((n, 0, 0, *score.shape[1:])) for score in scores),
-    }
+    each = [(score, np.zeros_like(score), np.zeros((n, 0, 0, *score.shape[1:]))) for score in scores]
+    score, mcse, batch_means = zip(*each, strict=True) if several else each[0]
     return ScoreEstimate(
-        **(parts if several else {name: part[0] for name, part in parts.items()}),
+        score=score,
+        mcse=mcse,
+        batch_means=batch_means,
         method="exact marginal score",
         rhat=unknown,
         ess=unknown,

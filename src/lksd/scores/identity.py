@@ -21,7 +21,7 @@ from .._keys import simulation_key
 from .._text import reason_of
 from .._validation import warn
 from ..models import PosteriorPredictive
-from ..models.base import float64_leaves, of_length
+from ..models.base import Discrete, HasGibbs, HasPosterior, Simulates, float64_leaves, kind_of, of_length
 from ..models.behaviour import behaviour
 from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
@@ -30,11 +30,9 @@ from .chains import control_variate
 from .checks import check_model, checked_latent, kinds, latent_shapes
 from .conditional import Point, conditional_score, model_at
 from .estimate import choose_sampler
-from .exact import check_exact, exact_score
-from .ratios import exact_ratios, has_exact_ratios
-from .residuals import Regression, regression
+from .exact import check_exact, exact_at, exact_score, has_exact_ratios
 from .result import ScoreEstimate
-from .witnesses import PAIRS, Chart, Frame, Neighbours, Statistics
+from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
 NUMBERS = 4_096  # simulated in all, in observations of D numbers
 FEWEST = {True: 40, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
@@ -91,7 +89,7 @@ def is_open(model: Any) -> bool:
 
     The network of a ``Decoder`` is somebody else's, but its densities and its draws use it in the same way.
     """
-    if isinstance(model, ScoreEstimate) or not hasattr(model, "sample"):
+    if isinstance(model, ScoreEstimate) or not isinstance(model, Simulates):
         return False
     if type(model) is PosteriorPredictive:
         return is_open(model.models)
@@ -146,15 +144,16 @@ def several(simulate) -> tuple[Draws, float]:
 
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
-    length, discrete = point.shape[1], hasattr(model, "n_values")
+    length, discrete = point.shape[1], isinstance(model, Discrete)
     look = partial(behaviour, model, length)
     if exact is not False and (has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None):
         check_exact(model, point, neighbours(model, point))
         remembered(latent_shapes, model, point, seen=look)
         return Way(length, exact=True, move=None)
     chosen = choose_sampler(sampler, model, kinds(remembered(checked_latent, model, point, seen=look)))
-    move = "gibbs" if isinstance(chosen, (Gibbs, WithinGibbs)) else "sample_posterior" if isinstance(chosen, Exact) else None
-    return Way(length, exact=False, move=move if move and hasattr(model, move) else None)
+    sweeps = isinstance(chosen, (Gibbs, WithinGibbs)) and isinstance(model, HasGibbs)
+    move = "gibbs" if sweeps else "sample_posterior" if isinstance(chosen, Exact) and isinstance(model, HasPosterior) else None
+    return Way(length, exact=False, move=move)
 
 
 def joint_draws(model: Any, key, part, count: int, way: Way):
@@ -163,10 +162,10 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
     def one(key):
         key_pair, key_move = jax.random.split(key)
         z, x = of_length(model, way.length).sample(key_pair)
-        x = x.astype(jnp.int32 if hasattr(model, "n_values") else jnp.float64)
+        x = x.astype(jnp.int32 if isinstance(model, Discrete) else jnp.float64)
         point, nothing = Point(x, neighbours(model, x)), jnp.zeros(0)
         if way.exact:
-            return x, marginal_score(model, point), nothing, nothing, nothing
+            return x, exact_at(model, point.x, point.values), nothing, nothing, nothing
         here = model_at(model, point)
         if way.move is not None:  # leaves the law of the pair as it is
             z = here.gibbs(key_move, x, z) if way.move == "gibbs" else here.sample_posterior(key_move, x)
@@ -174,7 +173,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
         reals, integers = (ravel_pytree(part)[0].astype(jnp.float64) for part in split_latent(u))
         score = conditional_score(here, point, here.constrain(u), averaged=False)[1].reshape(*x.shape, -1)
         slope = control_variate(here, x, u) if model.normalised and reals.size else nothing
-        return x, score if hasattr(model, "n_values") else score[:, 0], reals, slope, integers
+        return x, score if isinstance(model, Discrete) else score[:, 0], reals, slope, integers
 
     keys = jax.random.split(jax.random.fold_in(key, part), count).reshape(-1, min(count, BATCH))
     return jax.tree.map(lambda found: found.reshape(count, *found.shape[2:]), jax.lax.map(jax.vmap(one), keys))
@@ -182,14 +181,7 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
 
 def neighbours(model: Any, x):
     """The two values beside each of integers, on the cycle of all."""
-    return jnp.stack([x + 1, x - 1], -1) % model.n_values if hasattr(model, "n_values") else None
-
-
-def marginal_score(model: Any, point: Point):
-    if point.values is not None:
-        return exact_ratios(model, point.x[None], point.values[None])[0]
-    function: Any = exact_score(model)
-    return function(point.x)
+    return jnp.stack([x + 1, x - 1], -1) % model.n_values if isinstance(model, Discrete) else None
 
 
 def usable(draws: Draws, coordinates) -> tuple[Draws, float]:
@@ -233,9 +225,9 @@ class Test(NamedTuple):
 
 
 def fitted(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
-    size = int(model.n_values) if hasattr(model, "n_values") else None
-    plain = size is None and not model.directional
-    test = Test(size, model.directional, regression(draws.x, draws.u, rng) if plain else None)
+    size = int(model.n_values) if isinstance(model, Discrete) else None
+    residual = regression(draws.x, draws.u, rng) if kind_of(model) == "reals" else None
+    test = Test(size, model.directional, residual)
     return test._replace(frames=tuple(chart.framed(rng) for chart in test.charts(draws, own=True)))
 
 

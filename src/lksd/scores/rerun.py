@@ -21,12 +21,12 @@ import jax
 import numpy as np
 
 from .._keys import rerun_keys, tuning_key
-from ..models.base import float64_leaves
+from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
+from .averages import Averages, average
 from .batches import Groups, Run, Setup, Work, in_batches, keep, kept
 from .chains import Plan, run_batch
 from .conditional import Point
-from .control import Averages, average
 from .convergence import Judgement, judge
 
 
@@ -113,7 +113,7 @@ def sampler_of(number: int, first: First, dim: int, warmup: int, seed: int) -> S
     model, sampler = first.model, first.sampler
     if not first.real:
         return shortened(sampler) if number == 0 else sampler
-    if number == 0 or not (hasattr(model, "sample") and getattr(model, "tunable", True)):
+    if number == 0 or not (model.tunable and isinstance(model, Simulates)):
         return AdaptiveHMC(adapting=warmup)
     tuned = HMC().tuned(model, tuning_key(seed), dim)
     return AdaptiveHMC(adapting=warmup, factor=tuned.factor)
@@ -130,7 +130,7 @@ def shortened(sampler: Sampler) -> Sampler:
 
 def first_ends(first: First, points: Point, keys, setup: Setup) -> np.ndarray | None:
     """Where the chains of the first run ended at these observations, by running them once more with the same program."""
-    if getattr(first.model, "any_length", False):
+    if first.model.any_length:
         return None
     work = Work(run_batch, (first.model, first.sampler, first.initial), first.plan, ends_of, 0)
     return in_batches(work, [(points, keys)], setup)[0]

@@ -78,6 +78,8 @@ class ScoreEstimate:
     columns: tuple[str, ...] | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
+    vocabulary = None  # words are what models know
+
     @property
     def operators(self) -> tuple[SteinOperator, ...]:
         return self.operator if isinstance(self.operator, tuple) else (self.operator,)

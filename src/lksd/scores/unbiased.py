@@ -14,12 +14,11 @@ from ..models.base import float64_leaves
 from ..samplers import Start
 from ..samplers.coupling import Coupling, coupled, equal
 from ..stein import SteinOperator
+from .averages import Averages, Targets, average, operator_averages, score_fields
 from .batches import Groups, Setup, Work, in_batches
 from .chains import Plan, begin
 from .conditional import Point, conditional_score, model_at
-from .control import Averages, average
 from .lengths import Group, joined
-from .ratios import Targets, operator_averages, score_fields
 from .result import ScoreEstimate
 
 LIMIT = 10_000  # steps after which chains that have not met are given up, at least

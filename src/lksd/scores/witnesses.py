@@ -18,6 +18,9 @@ DIRECTIONS = 24  # random ones, along which witnesses look too
 CROSSED = 200  # coordinates of which every pair is looked at; of more, a random choice
 ROUNDING = 1e-10
 SMALL = 200_000  # multiplications that BLAS does in one thread; several that wait for each other take longer than these products
+FEATURES = 48  # of a regression on the latent: waves, beside the latent itself
+SHARE = 4  # draws for each feature, at least
+RIDGES = 1e-9, 1e-3  # of the latent itself, and of the waves
 COORDINATES, ALONG, PAIRS = range(3)  # what statistics belong to: coordinates and their sums, random directions, pairs
 
 
@@ -225,3 +228,56 @@ def crossed(name: str, s, w, chart: Any, kept: Frame) -> Statistics:
         return f"{chart.label(d)}, times tanh w at {other},"
 
     return Statistics(name, 0, mean.ravel(), error.ravel(), place, PAIRS)
+
+
+class Regression(NamedTuple):
+    """x as a function psi of u: linear, and waves of random frequencies.
+
+    Noise that is small beside the spread of x shows in what the regression leaves of x alone.
+    """
+
+    unit: Unit
+    frequencies: Float[np.ndarray, "q k"]
+    phases: Float[np.ndarray, " k"]
+    inverse: Float[np.ndarray, "f f"]  # of the features' second moments
+    coefficients: Float[np.ndarray, "f D"]
+
+    def features(self, u) -> Float[np.ndarray, "m f"]:
+        return features(self.unit(u), self.frequencies, self.phases)
+
+    def apply(self, x, u, score, slope, own: bool):
+        """x - psi(u), and the gradient in u where that is held fixed: slope + psi'(u)' score.
+
+        The map from (x, u) to (x - psi(u), u) keeps volumes. For the draws that psi was fitted on (``own``) each has the psi of
+        all others, by the formula for one observation left out, so that it is a fixed function there too.
+        """
+        values = self.features(u)
+        rest = x - times(values, self.coefficients)
+        weights = times(score, self.coefficients.T)
+        if own:
+            solved = times(values, self.inverse)
+            free = 1 - np.sum(solved * values, 1, keepdims=True)
+            weights -= solved * np.sum(score * rest, 1, keepdims=True) / free
+            rest = rest / free
+        width = u.shape[1]
+        bent = -np.sin(times(self.unit(u), self.frequencies) + self.phases) * weights[:, 1 + width :]
+        moved = (weights[:, 1 : 1 + width] + times(bent, self.frequencies.T)) / self.unit.scale
+        return rest, slope + moved if slope.shape == u.shape else slope
+
+
+def regression(x, u, rng: np.random.Generator) -> Regression | None:
+    """Fitted by least squares; None where u has too many coordinates for so many draws."""
+    m, width = u.shape
+    room = m // SHARE - width - 1
+    if room < 0 or not width:
+        return None
+    unit, count = unit_of(u), min(FEATURES, room)
+    frequencies, phases = rng.normal(size=(width, count)) / np.sqrt(width), rng.uniform(0, 2 * np.pi, count)
+    values = features(unit(u), frequencies, phases)
+    ridge = m * np.repeat(RIDGES, (1 + width, count))
+    inverse = np.linalg.inv(moments(values, values) + np.diag(ridge))
+    return Regression(unit, frequencies, phases, inverse, inverse @ moments(values, x))
+
+
+def features(u, frequencies, phases) -> Float[np.ndarray, "m f"]:
+    return np.hstack([np.ones((len(u), 1)), u, np.cos(times(u, frequencies) + phases)])

@@ -1,4 +1,8 @@
-"""Scores of discrete models from the ratios p(x with x_d -> v) / p(x)."""
+"""From what chains or closed forms give, batch by batch, to scores of each operator and their standard errors.
+
+In NumPy: beside the chains there is little to do, and LAPACK calls of two XLA programs that run at the same time can wait for
+each other for ever.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,52 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._jax import program
 from .._keys import as_keys
-from .conditional import Point, density_ratios
-from .control import Averages, average
+from .chains import Plan
+from .conditional import Point
 from .lengths import Group, batch_means, padded
 
-BATCH = 16
+RIDGE = 1e-13
 POSITIONS = 20  # of an observation, over which correlations are averaged
+
+
+class Averages(NamedTuple):
+    """The estimates, and the batch means that they average."""
+
+    score: Float[np.ndarray, "n ..."]
+    batch_means: Float[np.ndarray, "n C B ..."]
+    mcse: Float[np.ndarray, "n ..."]
+
+
+def average(batch_means: Float[np.ndarray, "n C B ..."]) -> Averages:
+    """The mean over all draws, with its standard error from the spread of the batch means."""
+    n, chains, batches, *shape = batch_means.shape
+    means = batch_means.reshape(n, chains * batches, *shape)
+    spread = means.var(axis=1, ddof=1) if chains * batches > 1 else np.full((n, *shape), np.nan)
+    return Averages(means.mean(1), batch_means, np.sqrt(spread / (chains * batches)))
+
+
+def fitted(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
+    """The control variate's part of each batch mean: B' g with the coefficients B of the *other* chains.
+
+    Coefficients fitted on the same draws would bias the estimate by O(1/m) with one sign; those of other
+    chains are independent of the draws they are applied to.
+    """
+    draws = plan.batches * plan.batch_draws
+    g_sums = reduced.controls.sum(2) * plan.batch_draws  # (n, C, q)
+    s_sums = reduced.scores.sum(2) * plan.batch_draws - draws * reduced.origins  # of s - s_0
+    centred = reduced.cross_moments - g_sums[..., :, None] * s_sums[..., None, :] / draws
+    moments = reduced.control_moments - g_sums[..., :, None] * g_sums[..., None, :] / draws
+    others_cross = centred.sum(1, keepdims=True) - centred
+    others_moments = moments.sum(1, keepdims=True) - moments
+    width = moments.shape[-1]
+    size = np.trace(reduced.control_moments.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None] / width
+    ridge = (RIDGE * size + np.finfo(np.float64).tiny) * np.eye(width)  # also for chains that never moved
+    coefficients = np.linalg.solve(others_moments + ridge, others_cross)  # (n, C, q, D)
+    return reduced.controls @ coefficients
+
+
+# -------------------------------------------------- ratios p(x with x_d -> v) / p(x) of discrete models
 
 
 class Targets(NamedTuple):
@@ -56,7 +98,8 @@ def operator_averages(
 
     ``barker`` gives the paper's estimates of Barker's weights instead, from the columns that they belong to.
     """
-    ratios, there = shaped(averages, wanted.values.shape[1:]), wanted.values[..., 0] >= 0
+    (score, means, error), shape, there = averages, wanted.values.shape[1:], wanted.values[..., 0] >= 0
+    ratios = Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
     factor = np.ones(len(there)) if independent else inflation(ratios.batch_means)
     return [
         barker(columns) if barker is not None and one.modified_posterior else score_averages(one, ratios, columns, factor, there)
@@ -78,7 +121,7 @@ def score_averages(
     # Deviations of the size that as many independent batches would have.
     deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(-1, 1, 1, 1, 1)
     means = np.asarray(operator.score_of(mean, variance))[:, None, None] + operator.slope_of(centre, deviations)
-    return averages_of(zero_elsewhere(means, there))
+    return average(zero_elsewhere(means, there))
 
 
 def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
@@ -104,9 +147,8 @@ def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
 
 def zero_elsewhere(means: np.ndarray, there: np.ndarray) -> np.ndarray:
     """Batch means (n, C, B, D, ...) with zeros at the positions that do not exist."""
-    if there.all():
-        return means
-    return np.where(there.reshape(len(there), 1, 1, -1, *(1,) * (means.ndim - 4)), means, 0.0)
+    inside = there.reshape(len(there), 1, 1, -1, *(1,) * (means.ndim - 4))
+    return np.ascontiguousarray(means if there.all() else np.where(inside, means, 0.0))
 
 
 def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool) -> dict[str, Any]:
@@ -117,18 +159,6 @@ def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool
         for name, put in join.items()
     }
     return fields if several else {name: each[0] for name, each in fields.items()}
-
-
-def averages_of(means: np.ndarray) -> Averages:
-    """The average of batch means of scores of any shape."""
-    flat = average(means.reshape(*means.shape[:3], -1))
-    return shaped(flat, means.shape[3:])
-
-
-def shaped(flat: Averages, shape: tuple[int, ...]) -> Averages:
-    """Averages of flat vectors as averages of arrays."""
-    score, means, error = flat
-    return Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
 
 
 def neighbours(points: Point, keys, columns: list[int]) -> tuple[Point, Any]:
@@ -148,22 +178,4 @@ def by_modified_posterior(found: Averages, x, columns: list[int]) -> Averages:
     """Barker weights from the chains of all ``neighbours`` of observations x."""
     (n, dim), means = x.shape, found.batch_means  # (n D M, C, B, 1)
     means = np.moveaxis(means.reshape(n, dim, len(columns), *means.shape[1:3]), (1, 2), (3, 4))
-    return averages_of(zero_elsewhere(means, np.asarray(x) >= 0))
-
-
-def has_exact_ratios(model: Any, length: int, wanted: bool | None) -> bool:
-    """Whether the model offers exact ratios, cheaply unless they are demanded."""
-    if hasattr(model, "marginal_ratios"):
-        return bool(wanted) or not hasattr(model, "exact_is_cheap") or model.exact_is_cheap(length)
-    return getattr(model, "log_marginal", None) is not None
-
-
-@program
-def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
-    def one(pair):
-        point, replacements = pair
-        if hasattr(model, "marginal_ratios"):
-            return model.marginal_ratios(point, replacements)
-        return density_ratios(model.log_marginal, point, replacements)
-
-    return jax.lax.map(one, (x, values), batch_size=BATCH)
+    return average(zero_elsewhere(means, np.asarray(x) >= 0))

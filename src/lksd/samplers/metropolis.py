@@ -1,4 +1,4 @@
-"""Samplers that follow the gradient: HMC, NUTS and MALA.
+"""Metropolis samplers of real latents: HMC, NUTS, MALA, the random walk, and the exchange algorithm for unknown normalisers.
 
 BlackJAX is imported where it is used: it takes as long to load as JAX itself. Its HMC factors the mass matrix at every step, so
 the default is written out here.
@@ -74,9 +74,6 @@ class HMC(Sampler):
         state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, state)
         return state, Info(jnp.exp(jnp.minimum(log_ratio, 0.0)), log_ratio < -DIVERGENT)
 
-    def position(self, state):
-        return state.position
-
 
 class NUTS(Sampler):
     """The no-U-turn sampler with a dense metric; parameters as for HMC."""
@@ -99,9 +96,6 @@ class NUTS(Sampler):
         state, info = nuts.build_kernel()(key, state, log_posterior(model, x), self.step_size, self.inverse_mass_matrix)
         return state, Info(info.acceptance_rate, info.is_divergent)
 
-    def position(self, state):
-        return state.position
-
 
 class MALA(Sampler):
     """The Metropolis-adjusted Langevin algorithm: z + step_size grad + sqrt(2 step_size) noise."""
@@ -122,5 +116,76 @@ class MALA(Sampler):
         state, info = mala.build_kernel()(key, state, log_posterior(model, x), self.step_size)
         return state, Info(info.acceptance_rate, jnp.zeros((), bool))
 
-    def position(self, state):
-        return state.position
+
+class RandomWalk(Sampler):
+    """Gaussian steps of standard deviation ``step_size`` in every direction; no gradients needed."""
+
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
+
+    def tuned(self, model, key, length) -> RandomWalk:
+        return tune(self, model, key, length, target=0.3)
+
+    def init(self, model, x, z):
+        from blackjax.mcmc import random_walk
+
+        return random_walk.init(z, log_posterior(model, x))
+
+    def step(self, key, state, model, x):
+        from blackjax.mcmc import random_walk
+
+        def propose(key_step, position):
+            flat, restore = ravel_pytree(position)
+            return restore(self.step_size * jax.random.normal(key_step, flat.shape, flat.dtype))
+
+        state, info = random_walk.build_additive_step()(key, state, log_posterior(model, x), propose)
+        return state, Info(info.acceptance_rate, jnp.zeros((), bool))
+
+
+class Exchange(Sampler):
+    """Langevin proposals in a dense metric, accepted with the help of data drawn from the likelihood at the proposal
+    (Murray, Ghahramani and MacKay 2006).
+
+    With f the unnormalised likelihood and w ~ p(. | z'), the unknown normalisers cancel in
+    p(z') f(x | z') f(w | z) / (p(z) f(x | z) f(w | z')).
+
+    Parameters
+    ----------
+    step_size : float, optional
+        Tuned to an acceptance rate of 0.4 on simulated data if not given.
+    inverse_mass_matrix : (Dz, Dz) or (Dz,) array, optional
+        An estimate of the posterior covariance; from simulated data if not given.
+    """
+
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
+    inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
+    factor: Any = None  # of the inverse mass matrix, once it is known
+
+    def tuned(self, model, key, length) -> Exchange:
+        return tune(self, model, key, length, target=0.4, largest=2.0)
+
+    def init(self, model, x, z):
+        return state_at(model, x, z)
+
+    def step(self, key, state, model, x):
+        key_move, key_data, key_accept = jax.random.split(key, 3)
+        here, restore = ravel_pytree(state.position)
+        gradient = ravel_pytree(state.gradient)[0]
+        factor = self.factor  # C = L L'
+        noise = jax.random.normal(key_move, here.shape, here.dtype)
+        # u' = u + step^2/2 C g + step L noise
+        there = here + self.step_size * apply(factor, self.step_size / 2 * apply(factor.T, gradient) + noise)
+        proposed = self.init(model, x, restore(there))
+        # The way back takes the noise -(noise + step/2 L'(g + g')).
+        back = noise + self.step_size / 2 * apply(factor.T, gradient + ravel_pytree(proposed.gradient)[0])
+        z, z_new = model.constrain(state.position), model.constrain(proposed.position)
+        w = model.sample_likelihood(key_data, z_new)
+        log_ratio = (
+            proposed.log_density
+            - state.log_density
+            + (jnp.sum(noise**2) - jnp.sum(back**2)) / 2
+            + model.log_likelihood(w, z)
+            - model.log_likelihood(w, z_new)
+        )
+        accepted = jnp.log(jax.random.uniform(key_accept, (), here.dtype)) < log_ratio
+        state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, state)
+        return state, Info(jnp.exp(jnp.minimum(log_ratio, 0.0)), jnp.zeros((), bool))
