@@ -186,6 +186,35 @@ def test_exact_values_at_an_end_are_refused(value, law, support):
         lksd.goodness_of_fit(x, Own(law, support))
 
 
+class Above(lksd.models.LatentVariableModel):
+    """Waiting times after ``start``, a number of the model that is an end of its support too."""
+
+    start: float
+    rate: float
+
+    @property
+    def support(self):
+        return (self.start, np.inf)
+
+    def log_prior(self, z):
+        return -(z**2) / 2
+
+    def log_likelihood(self, x, z):
+        return -self.rate * jnp.sum(x)
+
+    def sample(self, key):
+        keys = jax.random.split(key)
+        return jax.random.normal(keys[0]), self.start + jax.random.exponential(keys[1], (1,)) / self.rate
+
+
+@pytest.mark.parametrize("number", [float, np.asarray, jnp.asarray])
+def test_bounds_may_be_fields_of_a_model(number):
+    x = 2 + np.random.default_rng(0).exponential(size=(50, 1))
+    result = lksd.compare(x, Above(number(2.0), 3.0), Above(number(2.0), 1.0))
+    assert result.operator == "Langevin, u = log(x - 2)"
+    assert lksd.goodness_of_fit(x, Own(dist.Uniform(1.0, 30.0), (1.0, 30.0))).operator.startswith("Langevin, u = log((x - 1)")
+
+
 def test_a_composition_is_not_compared_with_a_density_on_all_of_space():
     x = RNG.dirichlet(np.ones(3), 50)
     composition = Own(dist.Dirichlet(jnp.ones(3)), "simplex")

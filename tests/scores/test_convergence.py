@@ -80,7 +80,7 @@ def check_scores(x, seed):
 @pytest.mark.parametrize(("freedom", "seed"), [(3, 1), (2, 0), (1.5, 0), (1.5, 1)])
 def test_outliers_of_a_scale_mixture(freedom, seed):
     found = check_scores(student(freedom, 1, seed), seed)
-    assert "run again by themselves" in found.notes[0]
+    assert "run again by " in found.notes[0]
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_reruns_depend_on_seed_and_id_alone():
     rows = np.concatenate([[np.argmax(np.abs(x))], np.flatnonzero(np.abs(x) < 1)[:5]])
     for options in ({}, {"batch_size": 1}):
         few = lksd.estimate_scores(ScaleMixture(1), x[rows], index=rows, **LENGTH, **options)
-        assert "1 observation was run again" in few.notes[0]
+        assert few.notes[0] == "1 observation was run again by itself, since its chains had not converged; now they have."
         for name in ("score", "mcse", "batch_means", "rhat", "ess"):
             np.testing.assert_array_equal(getattr(few, name), getattr(whole, name)[rows])
 

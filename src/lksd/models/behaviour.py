@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from .._jax import fixed, once
-from .._steps import steps
+from .._steps import content, steps
 from .base import (
     AveragesRatios,
     Discrete,
@@ -70,7 +70,10 @@ def looked_at(model: Any, length: int) -> Hashable:
 
 
 def frozen(value: Any) -> Hashable:
-    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
+    """A fact by its content: bounds that are fields of a model are arrays here."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(frozen, value))
+    return content(value) if eqx.is_array_like(value) else value
 
 
 def asked(model: Any, key, x, z, u) -> Iterator[tuple]:

@@ -169,6 +169,8 @@ def coarse_averages(found: Averages, plan: Plan) -> Averages:
 def said_of_reruns(failed: np.ndarray, converged: np.ndarray) -> str:
     """How many observations were run again, and with what success."""
     count, left = int(failed.sum()), int((~converged).sum())
-    what = "1 observation was" if count == 1 else f"{count} observations were"
+    if count == 1:
+        outcome = "they still have not" if left else "now they have"
+        return f"1 observation was run again by itself, since its chains had not converged; {outcome}."
     outcome = f"{left} still {'has' if left == 1 else 'have'} not" if left else "now all have"
-    return f"{what} run again by themselves, since their chains had not converged; {outcome}."
+    return f"{count} observations were run again by themselves, since their chains had not converged; {outcome}."
