@@ -10,13 +10,13 @@ import numpy as np
 
 from ..kernels import IMQ, Kernel
 from ..models.drawing import draw
-from . import ustatistic
+from ..statistics import ustatistic
+from ..statistics.multiplicity import Family
+from ..statistics.resampling import multinomial_weights
 from .contrasts import Contrasts, Options
 from .coordinates import Domain
 from .mmd import SampleMeans, judge_means, own_means, sample_means
-from .multiplicity import Family
 from .preparation import Prepared
-from .resampling import multinomial_weights
 from .results import MMDResult
 
 SAMPLES = 2_000  # from each model, or as many as there are observations

@@ -11,14 +11,14 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
-from . import ustatistic
+from ..statistics import ustatistic
+from ..statistics.multiplicity import adjust
+from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .beside_mmd import MMDTest, with_mmd
-from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .doubts import Case
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
-from .multiplicity import adjust
 from .records import read_only
 from .results import ComparisonResult
 from .settings import as_settings

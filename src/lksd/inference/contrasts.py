@@ -9,10 +9,9 @@ import numpy as np
 
 from .._validation import check_choice, check_number, check_probability, check_seed
 from ..engines import Engine
-from ..stein import GramSums, gram_sums, paired
-from ..stein.gram import matrix_sums
-from . import ustatistic
-from .calibration import (
+from ..statistics import ustatistic
+from ..statistics.multiplicity import CORRECTIONS, Family, root_of, unit
+from ..statistics.nulls import (
     BOOTSTRAP_LIMIT,
     EDGEWORTH_ROWS,
     SMALLEST_ALPHA,
@@ -22,9 +21,10 @@ from .calibration import (
     quadratic_forms,
     replicate_count,
 )
+from ..statistics.resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
+from ..stein import GramSums, gram_sums, paired
+from ..stein.gram import matrix_sums
 from .hypotheses import Hypothesis
-from .multiplicity import CORRECTIONS, Family, root_of, unit
-from .resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
 
 VARIANCES = ("auto", "jackknife", "ustat", "vstat", "regularised")
 CALIBRATIONS = ("auto", "bootstrap", "edgeworth", "normal")
@@ -222,6 +222,9 @@ def contrasts_of(
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
         if options.variance == "regularised":
             plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
+    replicates = None
+    if weights is not None:
+        replicates = studentised_replicates(sums.rows, sums.model_diagonal, weights, pairs, sums.matrix, sums.products)
     expanded = calibration == "edgeworth" or (calibration == "bootstrap" and options.guarded)
     return Contrasts(
         hypothesis=hypothesis,
@@ -236,7 +239,7 @@ def contrasts_of(
         alike=alike,
         regularised=regularised,
         expansion=expansion(hypothesis, sums, rows, pairs, options.seed) if expanded else None,
-        replicates=None if weights is None else studentised_replicates(sums, weights, pairs),
+        replicates=replicates,
         influences=influences,
     )
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .calibration import Bootstrap, Conservative, Edgeworth, Steadied
+from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, Steadied
+from ..statistics.ustatistic import Components
 from .details import Diagnostics, Unconverged, Words
 from .fit_result import GoodnessOfFitResult
 from .plausibility import check_record, check_result
 from .rank_result import RankResult
 from .records import decode, record_checksum
 from .results import CHECKED, READABLE, SCHEMA, ComparisonResult, MMDResult, TestResult
-from .ustatistic import Components
 
 KINDS: dict[str, type] = {
     kind.__name__: kind

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from .._validation import MINIMUM_OBSERVATIONS
-from .calibration import Bootstrap, NullDistribution
+from ..statistics.nulls import Bootstrap, NullDistribution
+from ..statistics.ustatistic import Components
 from .details import Diagnostics, Words
 from .fit_result import GoodnessOfFitResult
 from .rank_result import RankResult
 from .results import ComparisonResult, DifferenceResult, MMDResult, TestResult
-from .ustatistic import Components
 from .verdicts import direction
 
 CLOSE = 1e-6  # of numbers that are sums of the same terms in another order

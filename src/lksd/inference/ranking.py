@@ -13,16 +13,16 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
-from . import ustatistic
-from .calibration import Edgeworth
+from ..statistics import ustatistic
+from ..statistics.multiplicity import Adjusted, adjust
+from ..statistics.nulls import Edgeworth
+from ..statistics.selection import selective_pvalues
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .doubts import Case
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
-from .multiplicity import Adjusted, adjust
 from .rank_result import RankResult, enumerated
 from .records import read_only
-from .selection import selective_pvalues
 from .settings import as_settings
 
 

@@ -16,11 +16,11 @@ from scipy.special import ndtr, ndtri
 from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
-from . import ustatistic
-from .calibration import NullDistribution
+from ..statistics import ustatistic
+from ..statistics.nulls import NullDistribution
+from ..statistics.ustatistic import Components
 from .details import Diagnostics, Words
 from .records import BESIDE, encode, record_checksum, versions
-from .ustatistic import Components
 from .verdicts import OTHER, both_pvalues, by_margin, direction, marked, sentence_of, smaller_pvalue
 
 SCHEMA, READABLE, CHECKED = 4, (3, 4), 4  # the newest, those that are read, and the first with a checksum

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._text import visible
-from ..inference.calibration import Bootstrap, Conservative, NullDistribution, Steadied
+from ..statistics.nulls import Bootstrap, Conservative, NullDistribution, Steadied
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

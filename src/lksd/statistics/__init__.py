@@ -1,0 +1,1 @@
+"""U-statistics, null distributions, resampling and multiplicity: plain NumPy and SciPy, without JAX."""
