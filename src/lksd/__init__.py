@@ -10,21 +10,15 @@ from . import adapters, graphs, kernels, models, samplers, stein
 from ._compile import clear_caches
 from ._validation import LksdWarning
 from .inference import (
-    ComparisonResult,
-    Diagnostics,
-    GoodnessOfFitResult,
-    MMDResult,
-    RankResult,
-    Words,
     compare,
     compare_scores,
     goodness_of_fit,
     goodness_of_fit_scores,
-    load_result,
     rank,
     rank_scores,
     relative_mmd,
 )
+from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult, MMDResult, RankResult, Words, load_result
 from .scores import ScoreEstimate, discrete_operators, estimate_scores, load_scores
 
 __version__ = version("lksd")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..kernels import IMQ, Kernel
 from ..models.drawing import draw
+from ..results.mmd import MMDResult
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Family
 from ..statistics.resampling import multinomial_weights
@@ -17,7 +18,6 @@ from .contrasts import Contrasts, Options
 from .coordinates import Domain
 from .mmd import SampleMeans, judge_means, own_means, sample_means
 from .preparation import Prepared
-from .results import MMDResult
 
 SAMPLES = 2_000  # from each model, or as many as there are observations
 

@@ -9,6 +9,9 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import check_choice, noted
 from ..engines import opened
+from ..results.comparison import ComparisonResult
+from ..results.fit import GoodnessOfFitResult
+from ..results.records import as_settings
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
 from ..scores.identity import check_identities
@@ -19,7 +22,6 @@ from .coordinates import common_domain
 from .deciding import deciding_words
 from .diagnosis import diagnose
 from .doubts import Case
-from .fit_result import GoodnessOfFitResult
 from .goodness_of_fit import hypothesis_of, judge_fit
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
@@ -35,8 +37,6 @@ from .preparation import (
     prepare,
     read_all,
 )
-from .results import ComparisonResult
-from .settings import as_settings
 from .smoothing import rungs, warn_of_isolation
 from .unconverged import Made, chain_doubts
 

@@ -11,6 +11,8 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
+from ..results.comparison import ComparisonResult
+from ..results.records import as_settings, read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
@@ -19,10 +21,6 @@ from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_siz
 from .doubts import Case
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
-from .records import read_only
-from .results import ComparisonResult
-from .settings import as_settings
-from .verdicts import direction, significance
 
 NAMES = {"max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 KEPT = {
@@ -131,12 +129,12 @@ def decide(tests: list[Contrasts], options: Options, mmd: MMDTest | None = None)
         record(test, options, null_of(test, options), float(p), float(r))
         for test, p, r in zip(tests, forward, reverse, strict=False)
     ]
-    best = min(range(len(results)), key=lambda number: significance(results[number]))
+    best = min(range(len(results)), key=lambda number: results[number].significance)
     result = replace(results[best], tests=tuple(results), pvalue=float(forward.min()), pvalue_reverse=float(reverse.min()))
     beside = None
     if mmd is not None:
         beside = replace(mmd.result, pvalue=float(forward[-1]), pvalue_reverse=float(reverse[-1]))
-        beside = replace(beside, reject=is_rejected(direction(beside), options))
+        beside = replace(beside, reject=is_rejected(beside.direction, options))
     result = replace(result, mmd=beside, notes=(*result.notes, said_of_family(len(results), beside is not None, options)))
     return replace(result, reject=is_rejected(result.favours, options)), tests[best]
 
@@ -246,7 +244,7 @@ def record(test: Contrasts, options: Options, null: NullDistribution, pvalue: fl
         notes=(*test.hypothesis.notes, *notes_of(test, options)),
         indistinguishable=bool(test.alike[0]),
     )
-    return replace(result, reject=is_rejected(direction(result), options))
+    return replace(result, reject=is_rejected(result.direction, options))
 
 
 def variance_of(test: Contrasts, options: Options) -> str:

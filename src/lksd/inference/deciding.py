@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..results.details import Words
+from ..results.records import read_only
 from ..scores.checks import speaks_of_words
 from .contrasts import Contrasts, against_last
-from .details import Words
-from .records import read_only
 
 
 def deciding_words(test: Contrasts, models: list[Any]) -> Words | None:

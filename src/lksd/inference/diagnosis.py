@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from .._validation import warn
+from ..results.details import NOISY, SHIFTED, Diagnostics
+from ..results.records import read_only
 from ..scores import ScoreEstimate
 from ..scores.lengths import projected
 from ..stein import score_slopes
 from ..stein.bags import Sensitivity
-from .details import NOISY, SHIFTED, Diagnostics
 from .hypotheses import Hypothesis
-from .records import read_only
 
 ROWS, COLUMNS = 128, 1_000  # observations whose noise is measured, and those they are paired with
 SIGNIFICANT = 3.0

@@ -10,16 +10,15 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import check_probability, check_seed, noted
 from ..engines import Engine, opened
+from ..results.fit import GoodnessOfFitResult
+from ..results.records import as_settings, read_only
 from ..statistics.nulls import replicate_count
 from ..statistics.resampling import multinomial_weights
 from ..statistics.ustatistic import u_statistic
 from ..stein import gram_sums
 from .doubts import Case
-from .fit_result import GoodnessOfFitResult
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
-from .records import read_only
-from .settings import as_settings
 
 
 @noted

@@ -10,6 +10,8 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
+from ..results.ranking import RankResult
+from ..results.records import as_settings
 from ..scores import ScoreEstimate
 from ..scores.checkpoint import as_checkpoint
 from ..scores.identity import check_identities
@@ -21,9 +23,7 @@ from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
 from .matching import matched
 from .preparation import as_scores, check_enough, check_roles, common_operators, placed, prepare, read_all
-from .rank_result import RankResult
 from .ranking import best_of, check_names, rank_all, ranking_settings
-from .settings import as_settings
 from .unconverged import Made, chain_doubts
 
 

@@ -13,6 +13,8 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
+from ..results.ranking import RankResult, enumerated
+from ..results.records import as_settings, read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust
 from ..statistics.nulls import Edgeworth
@@ -21,9 +23,6 @@ from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_siz
 from .doubts import Case
 from .hypotheses import Hypothesis, hypotheses
 from .influence import contribution_notes, row_doubts
-from .rank_result import RankResult, enumerated
-from .records import read_only
-from .settings import as_settings
 
 
 @noted

@@ -15,9 +15,9 @@ import numpy as np
 
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
+from ..results.details import Unconverged
 from ..scores import ScoreEstimate
 from ..stein import score_slopes
-from .details import Unconverged
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
 from .preparation import Prepared

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._text import number
-from ..inference.details import Words
+from ..results.details import Words
 
 if TYPE_CHECKING:
-    from ..inference.results import ComparisonResult
+    from ..results.comparison import ComparisonResult
 
 SHOWN = 8  # on each side
 LARGEST_IMAGE = 128  # pixels of its longer side

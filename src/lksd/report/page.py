@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, rhat_text
-from ..inference.details import NOISY, SHIFTED
+from ..results.details import NOISY, SHIFTED
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -20,8 +20,8 @@ from .rendering import pairs, render_page, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..inference.rank_result import RankResult
-    from ..inference.results import ComparisonResult
+    from ..results.comparison import ComparisonResult
+    from ..results.ranking import RankResult
 
 LONGEST_NAME = 200
 LISTED = 50  # rows of the sortable tables

@@ -13,8 +13,8 @@ from ..statistics.nulls import Bootstrap, Conservative, NullDistribution, Steadi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..inference.rank_result import RankResult
-    from ..inference.results import ComparisonResult
+    from ..results.comparison import ComparisonResult
+    from ..results.ranking import RankResult
 
 INK, ACCENT, WARM, FAINT, SHADE = "#1f2933", "#0b6e99", "#b45309", "#9aa5b1", "#d9e2ec"
 POINTS = 400  # of a curve; more are not seen

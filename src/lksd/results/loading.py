@@ -9,12 +9,14 @@ from typing import Any
 
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, Steadied
 from ..statistics.ustatistic import Components
+from .base import CHECKED, READABLE, SCHEMA, TestResult
+from .comparison import ComparisonResult
 from .details import Diagnostics, Unconverged, Words
-from .fit_result import GoodnessOfFitResult
+from .fit import GoodnessOfFitResult
+from .mmd import MMDResult
 from .plausibility import check_record, check_result
-from .rank_result import RankResult
+from .ranking import RankResult
 from .records import decode, record_checksum
-from .results import CHECKED, READABLE, SCHEMA, ComparisonResult, MMDResult, TestResult
 
 KINDS: dict[str, type] = {
     kind.__name__: kind

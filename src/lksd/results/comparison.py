@@ -1,119 +1,23 @@
-"""What the tests return: frozen records with a table as their text and JSON as their file."""
+"""The answer to "does Q fit better than P?"."""
 
 from __future__ import annotations
 
-import json
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from ..statistics import ustatistic
-from ..statistics.nulls import NullDistribution
 from ..statistics.ustatistic import Components
+from .base import DifferenceResult
 from .details import Diagnostics, Words
-from .records import BESIDE, encode, record_checksum, versions
-from .verdicts import OTHER, both_pvalues, by_margin, direction, marked, sentence_of, smaller_pvalue
-
-SCHEMA, READABLE, CHECKED = 4, (3, 4), 4  # the newest, those that are read, and the first with a checksum
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TestResult(ABC):
-    """What every test has; the subclasses say what was compared.
-
-    ``settings`` are the options of the call as given, ``versions`` those of the packages that computed. ``withheld`` is a reason
-    for which no verdict is given; ``reject`` is then False.
-    """
-
-    statistic: float
-    pvalue: float
-    reject: bool
-    alpha: float
-    n: int
-    kernel: str
-    seed: int
-    withheld: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict, metadata=BESIDE)
-    versions: dict[str, str] = field(default_factory=versions, metadata=BESIDE)
-
-    __test__ = False  # not a test class, whatever its name suggests to a test runner
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-        return self._verdict if self.withheld is None else f"Withheld: {self.withheld}"
-
-    @property
-    @abstractmethod
-    def _verdict(self) -> str:
-        """The verdict, if it is not withheld."""
-
-    @property
-    @abstractmethod
-    def question(self) -> str:
-        """The hypotheses in words."""
-
-    @property
-    @abstractmethod
-    def summary(self) -> Table:
-        """The estimates as a table."""
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The result as JSON text, also written to ``path`` if one is given; ``lksd.load_result`` reads it."""
-        record = {
-            "schema": SCHEMA,
-            "kind": type(self).__name__,
-            "sentence": self.sentence,
-            "settings": self.settings,
-            "versions": self.versions,
-            "result": encode(self),
-        }
-        record["checksum"] = record_checksum(record)
-        text = json.dumps(record, indent=1, allow_nan=False)
-        if path is not None:
-            write_whole(path, text)
-        return text
-
-    def _repr_html_(self) -> str:
-        from ..report.fragment import result_fragment
-
-        return result_fragment(self)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DifferenceResult(TestResult):
-    """A test on the difference of two discrepancies.
-
-    ``pvalue_reverse`` is the p-value of the same test with the two models exchanged; None in files that were written without it.
-    """
-
-    difference: float
-    standard_error: float
-    estimate: float  # what the statistic and the interval are made of: the difference, or its regularised form
-    null: NullDistribution
-    margin: float = 0.0
-    pvalue_reverse: float | None = None
-
-    def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval for the difference of the squared discrepancies, with the test's calibration."""
-        tail = (1 - check_probability("level", level)) / 2
-        if self.standard_error == self.difference == 0:
-            return (0.0, 0.0)
-        if not self.standard_error > 0:
-            return (-math.inf, math.inf)
-        return (
-            self.estimate - self.standard_error * self.null.upper_quantile(tail),
-            self.estimate - self.standard_error * self.null.lower_quantile(tail),
-        )
+from .mmd import MMDResult
+from .verdicts import by_margin, marked, sentence_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -193,13 +97,13 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def disputed(self) -> bool:
-        return {"P", "Q"} <= {direction(one) for one in self.every_test}
+        return {"P", "Q"} <= {one.direction for one in self.every_test}
 
     @property
     def favours(self) -> str | None:
         if self.disputed or self.withheld is not None:
             return None
-        return next((found for one in self.every_test if (found := direction(one))), None)
+        return next((found for one in self.every_test if (found := one.direction)), None)
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -310,7 +214,7 @@ class ComparisonResult(DifferenceResult):
     @property
     def pvalue_line(self) -> str:
         """The p-value, and the reverse one where that is the smaller."""
-        more = f" (reverse: {pvalue_text(smaller_pvalue(self))})" if smaller_pvalue(self) < self.pvalue else ""
+        more = f" (reverse: {pvalue_text(self.smaller_pvalue)})" if self.smaller_pvalue < self.pvalue else ""
         return marked(pvalue_text(self.pvalue) + more, self)
 
     @property
@@ -330,7 +234,7 @@ class ComparisonResult(DifferenceResult):
         for test in self.every_test:
             reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
             name = test.operator if isinstance(test, ComparisonResult) else "MMD"
-            better = "withheld" if self.withheld else direction(test) or ""
+            better = "withheld" if self.withheld else test.direction or ""
             rows.append((f"{test.statistic:.3f}", pvalue_cell(test.pvalue), reverse, better, name, test.kernel))
         return Table(("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5))
 
@@ -358,54 +262,4 @@ class ComparisonResult(DifferenceResult):
             whole, part = self.words.kinds
             lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
-        return "\n".join(map(visible, lines))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MMDResult(DifferenceResult):
-    """The relative maximum mean discrepancy test (Appendix B.5), on samples from the models."""
-
-    mmd_p: float
-    mmd_q: float
-    n_p: int
-    n_q: int
-
-    @property
-    def favours(self) -> str | None:
-        """The model that is shown to fit better: "P", "Q" or None."""
-        return None if self.withheld is not None else direction(self)
-
-    @property
-    def _verdict(self) -> str:
-        better = self.favours
-        if better is None:
-            return f"Undecided ({both_pvalues(self)})."
-        return f"{better} fits better than {OTHER[better]} ({pvalue_text(smaller_pvalue(self))})."
-
-    @property
-    def question(self) -> str:
-        return "H0: MMD(P) <= MMD(Q);  H1: Q fits better"
-
-    @property
-    def summary(self) -> Table:
-        low, high = self.confidence_interval()
-        rows = [
-            ("P", number(self.mmd_p), "", ""),
-            ("Q", number(self.mmd_q), "", ""),
-            ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
-        ]
-        return Table(("", "squared MMD", "std. error", "95 % interval"), rows)
-
-    def __str__(self) -> str:
-        counts = f"n = {self.n} observations, {self.n_p} from P, {self.n_q} from Q"
-        lines = [
-            self.question,
-            "",
-            *self.summary.lines(),
-            "",
-            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}; {counts}",
-            f"kernel   {visible(self.kernel)}",
-            "",
-            self.sentence,
-        ]
         return "\n".join(map(visible, lines))

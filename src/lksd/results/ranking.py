@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
+from .base import TestResult
 from .details import Diagnostics
-from .results import TestResult
 from .verdicts import by_margin, marked, short_labels
 
 LISTED = 8  # models in a sentence

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from .._validation import MINIMUM_OBSERVATIONS
+from ..statistics.multiplicity import CORRECTIONS
 from ..statistics.nulls import Bootstrap, NullDistribution
 from ..statistics.ustatistic import Components
+from .base import DifferenceResult, TestResult
+from .comparison import ComparisonResult
 from .details import Diagnostics, Words
-from .fit_result import GoodnessOfFitResult
-from .rank_result import RankResult
-from .results import ComparisonResult, DifferenceResult, MMDResult, TestResult
-from .verdicts import direction
+from .fit import GoodnessOfFitResult
+from .mmd import MMDResult
+from .ranking import RankResult
 
 CLOSE = 1e-6  # of numbers that are sums of the same terms in another order
 NUMBER = (int, float)
-CORRECTIONS = ("max-t", "holm", "bonferroni")
 TYPES: dict[str, Any] = {
     "float": NUMBER,
     "int": int,
@@ -103,7 +104,7 @@ def check_result(result: TestResult, withheld: bool = False) -> None:
     if isinstance(result, MMDResult):
         need(min(result.n_p, result.n_q) >= MINIMUM_OBSERVATIONS, "a sample is too small")
         need(close(result.difference, result.mmd_p - result.mmd_q, abs(result.mmd_p) + abs(result.mmd_q)), "MMDs do not add up")
-        need(withheld or result.reject == (direction(result) == "Q"), "the decision does not follow from the p-values")
+        need(withheld or result.reject == (result.direction == "Q"), "the decision does not follow from the p-values")
     if isinstance(result, GoodnessOfFitResult):
         need(result.replicates >= 1 and result.pvalue * (result.replicates + 1) > 1 - CLOSE, "the p-value is none of the bootstrap")
         need(close(result.statistic, n * result.ksd, abs(result.statistic)), "the statistic is not n times the squared KSD")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
+from .base import TestResult
 from .details import Diagnostics
-from .results import TestResult
 from .verdicts import marked
 
 
