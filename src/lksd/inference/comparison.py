@@ -136,7 +136,7 @@ def decide(tests: list[Contrasts], options: Options, mmd: MMDTest | None = None)
         beside = replace(mmd.result, pvalue=float(forward[-1]), pvalue_reverse=float(reverse[-1]))
         beside = replace(beside, reject=is_rejected(beside.direction, options))
     result = replace(result, mmd=beside, notes=(*result.notes, said_of_family(len(results), beside is not None, options)))
-    return replace(result, reject=is_rejected(result.favours, options)), tests[best]
+    return replace(result, reject=is_rejected(result.better_role, options)), tests[best]
 
 
 def is_rejected(favours: str | None, options: Options) -> bool:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .._storage import write_whole
-from .._text import Table
+from .._text import Table, number
 from .._validation import check_probability
 from ..statistics.nulls import NullDistribution
+from .details import ROLES
 from .records import BESIDE, encode, record_checksum, versions
 
 SCHEMA, READABLE, CHECKED = 4, (3, 4), 4  # the newest, those that are read, and the first with a checksum
@@ -86,6 +87,7 @@ class DifferenceResult(TestResult):
     """A test on the difference of two discrepancies.
 
     ``pvalue_reverse`` is the p-value of the same test with the two models exchanged; None in files that were written without it.
+    ``names`` are what the models P and Q are called.
     """
 
     difference: float
@@ -94,6 +96,7 @@ class DifferenceResult(TestResult):
     null: NullDistribution
     margin: float = 0.0
     pvalue_reverse: float | None = None
+    names: tuple[str, str] = ROLES
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval for the difference of the squared discrepancies, with the test's calibration."""
@@ -117,6 +120,20 @@ class DifferenceResult(TestResult):
             return "Q" if self.statistic > 0 else "P" if self.statistic < 0 else None
         return "Q" if forward < reverse else "P"
 
+    def name(self, role: str) -> str:
+        """What the model in this role, "P" or "Q", is called."""
+        return self.names[ROLES.index(role)]
+
+    def better_than(self, role: str) -> str:
+        """The words for the model in this role fitting better than the other."""
+        better, worse = self.names if role == "P" else self.names[::-1]
+        return f"{better} fits better than {worse}"
+
+    @property
+    def subtraction(self) -> str:
+        """The difference by the names of the models: "P - Q" where they have none."""
+        return " - ".join(self.names)
+
     @property
     def smaller_pvalue(self) -> float:
         """The smaller p-value of the two directions."""
@@ -127,3 +144,13 @@ class DifferenceResult(TestResult):
         """What sorts hypotheses, the most significant in either direction first."""
         error = self.standard_error
         return self.smaller_pvalue, -abs(self.estimate / error) if error > 0 else 0.0
+
+    def _estimates(self, measure: str, p: tuple[float, float | None], q: tuple[float, float | None]) -> Table:
+        """Both models' values of a measure with their errors, where these are known, and the difference with its interval."""
+        low, high = self.confidence_interval()
+        models = [
+            (name, number(value), "" if error is None else number(error), "")
+            for name, (value, error) in zip(self.names, (p, q), strict=True)
+        ]
+        last = (self.subtraction, number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]")
+        return Table(("", measure, "std. error", "95 % interval"), [*models, last])

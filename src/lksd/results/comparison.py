@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -32,8 +33,10 @@ class ComparisonResult(DifferenceResult):
         in either direction. ``reject`` is False where the tests disagree, or where the verdict is withheld.
     pvalue_reverse
         The p-value for P being better than Q: the ``pvalue`` of the call with the models exchanged.
-    favours : "P", "Q" or None
-        The model that is shown to fit better, in either direction and whatever ``alternative`` is.
+    names : tuple of str
+        What the models P and Q are called: ("P", "Q") where they have no names.
+    favours : str or None
+        The name of the model that is shown to fit better, in either direction and whatever ``alternative`` is.
     disputed : bool
         Whether hypotheses that were tested together are significant in opposite directions.
     difference, standard_error
@@ -46,6 +49,8 @@ class ComparisonResult(DifferenceResult):
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
         What each observation adds to ``difference``.
+    labels : tuple of str or None
+        The labels of the observations, one for each of the ``contributions``, where the rows of the data had some.
     kept : (n,) array or None
         The rows of the observations in the data as given, where empty documents were left out; None where none were.
     words : Words or None
@@ -84,6 +89,7 @@ class ComparisonResult(DifferenceResult):
     order: np.ndarray | None = None
     mmd: MMDResult | None = None
     kept: np.ndarray | None = None
+    labels: tuple[str, ...] | None = None
 
     @property
     def ksd_tests(self) -> tuple[ComparisonResult, ...]:
@@ -100,10 +106,23 @@ class ComparisonResult(DifferenceResult):
         return {"P", "Q"} <= {one.direction for one in self.every_test}
 
     @property
-    def favours(self) -> str | None:
+    def better_role(self) -> str | None:
+        """The role of the model that all tests together show to fit better: "P", "Q", or None."""
         if self.disputed or self.withheld is not None:
             return None
         return next((found for one in self.every_test if (found := one.direction)), None)
+
+    @property
+    def favours(self) -> str | None:
+        return None if self.better_role is None else self.name(self.better_role)
+
+    def with_names(self, names: Sequence[str]) -> ComparisonResult:
+        """The result with the models called so, also in the tests inside."""
+        if isinstance(names, str) or len(names) != 2:
+            raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
+        called = (str(names[0]), str(names[1]))
+        tests = tuple(one.with_names(called) for one in self.tests)
+        return replace(self, names=called, tests=tests, mmd=self.mmd and replace(self.mmd, names=called))
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -113,12 +132,19 @@ class ComparisonResult(DifferenceResult):
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
         """The observations that decide, by their rows in the data as given, with their contributions, the largest first."""
-        order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
-        return [(self.row(i), float(self.contributions[i])) for i in order]
+        return [(self.row(i), float(self.contributions[i])) for i in self.deciding(count)]
+
+    def deciding(self, count: int) -> np.ndarray:
+        """The numbers of the observations with the largest contributions, the largest first."""
+        return np.argsort(-np.abs(self.contributions), kind="stable")[:count]
 
     def row(self, number: int) -> int:
         """Where an observation stands in the data as they were given."""
         return int(number if self.kept is None else self.kept[number])
+
+    def label(self, number: int) -> str:
+        """The label of an observation; empty where there are none."""
+        return "" if self.labels is None else self.labels[number]
 
     @property
     def calibration(self) -> str:
@@ -183,21 +209,21 @@ class ComparisonResult(DifferenceResult):
 
         return plot_power(self, ax, power)
 
-    def to_html(self, path: str | Path, *, names: tuple[str, str] = ("P", "Q"), observations=None) -> None:
+    def to_html(self, path: str | Path, *, names: tuple[str, str] | None = None, observations=None) -> None:
         """Write a report: one file that needs nothing else.
 
         Parameters
         ----------
         path : str or Path
-        names : tuple of str
-            What P and Q are, in words.
+        names : tuple of str, optional
+            What P and Q are called, instead of the ``names`` of the result.
         observations : optional
             The data, so that the observations which decide are shown: (n, D) numbers or a data frame; (n, height, width) or
             (n, height, width, 3) images; documents as strings, lists of words, or lists of word ids.
         """
         from ..report.page import write_report
 
-        write_report(self, path, names, observations)
+        write_report(self if names is None else self.with_names(names), path, observations)
 
     @property
     def _verdict(self) -> str:
@@ -205,11 +231,12 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def question(self) -> str:
+        p, q = self.names
         if self.alternative == "two-sided":
             equal = f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
-            return f"H0: P and Q {equal};  H1: one fits better{by_margin(self.margin)}"
-        null = f"KSD(P)^2 - KSD(Q)^2 <= {number(self.margin)}" if self.margin else "P fits at least as well as Q"
-        return f"H0: {null};  H1: Q fits better{by_margin(self.margin)}"
+            return f"H0: {p} and {q} {equal};  H1: one fits better{by_margin(self.margin)}"
+        null = f"KSD({p})^2 - KSD({q})^2 <= {number(self.margin)}" if self.margin else f"{p} fits at least as well as {q}"
+        return f"H0: {null};  H1: {q} fits better{by_margin(self.margin)}"
 
     @property
     def pvalue_line(self) -> str:
@@ -219,13 +246,7 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def summary(self) -> Table:
-        low, high = self.confidence_interval()
-        rows = [
-            ("P", number(self.ksd_p), number(self.ksd_p_error), ""),
-            ("Q", number(self.ksd_q), number(self.ksd_q_error), ""),
-            ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
-        ]
-        return Table(("", "squared KSD", "std. error", "95 % interval"), rows)
+        return self._estimates("squared KSD", (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error))
 
     @property
     def hypotheses(self) -> Table:
@@ -234,7 +255,7 @@ class ComparisonResult(DifferenceResult):
         for test in self.every_test:
             reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
             name = test.operator if isinstance(test, ComparisonResult) else "MMD"
-            better = "withheld" if self.withheld else test.direction or ""
+            better = "withheld" if self.withheld else self.name(test.direction) if test.direction else ""
             rows.append((f"{test.statistic:.3f}", pvalue_cell(test.pvalue), reverse, better, name, test.kernel))
         return Table(("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5))
 
@@ -250,7 +271,7 @@ class ComparisonResult(DifferenceResult):
             f"operator {visible(self.operator)}",
         ]
         if self.diagnostics is not None:
-            lines += [visible(line) for line in str(self.diagnostics).splitlines()]
+            lines += self.diagnostics.lines(self.names)
         if self.tests or self.mmd is not None:
             lines += ["", *self.hypotheses.lines()]
         if self.words is not None:
@@ -259,7 +280,7 @@ class ComparisonResult(DifferenceResult):
                 for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
             ]
             cells = [tuple("" if cell == "nan" else cell for cell in row) for row in rows]
-            whole, part = self.words.kinds
-            lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
+            (whole, part), adds = self.words.kinds, f"adds to {self.subtraction}"
+            lines += ["", *Table((whole, adds, part, adds), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
         return "\n".join(map(visible, lines))

@@ -24,6 +24,7 @@ class GoodnessOfFitResult(TestResult):
     null_deviation: float = math.nan
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
+    labels: tuple[str, ...] | None = None  # of the observations, where the rows of the data had some
 
     @property
     def _verdict(self) -> str:
@@ -48,7 +49,7 @@ class GoodnessOfFitResult(TestResult):
             f"bootstrap with {self.replicates} replicates",
             f"kernel   {visible(self.kernel)}",
             f"operator {visible(self.operator)}",
-            *(visible(line) for line in (str(self.diagnostics).splitlines() if self.diagnostics else ())),
+            *(self.diagnostics.lines() if self.diagnostics else ()),
             "",
             *(f"Note: {visible(note)}" for note in self.notes),
             self.sentence,

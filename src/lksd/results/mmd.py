@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._text import Table, number, pvalue_text, visible
+from .._text import Table, pvalue_text, visible
 from .base import DifferenceResult
-from .verdicts import OTHER, both_pvalues
+from .verdicts import both_pvalues
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -20,32 +20,26 @@ class MMDResult(DifferenceResult):
 
     @property
     def favours(self) -> str | None:
-        """The model that is shown to fit better: "P", "Q" or None."""
-        return None if self.withheld is not None else self.direction
+        """The name of the model that is shown to fit better; None where none is."""
+        return None if self.withheld is not None or self.direction is None else self.name(self.direction)
 
     @property
     def _verdict(self) -> str:
-        better = self.favours
-        if better is None:
+        if self.direction is None:
             return f"Undecided ({both_pvalues(self)})."
-        return f"{better} fits better than {OTHER[better]} ({pvalue_text(self.smaller_pvalue)})."
+        return f"{self.better_than(self.direction)} ({pvalue_text(self.smaller_pvalue)})."
 
     @property
     def question(self) -> str:
-        return "H0: MMD(P) <= MMD(Q);  H1: Q fits better"
+        p, q = self.names
+        return f"H0: MMD({p}) <= MMD({q});  H1: {q} fits better"
 
     @property
     def summary(self) -> Table:
-        low, high = self.confidence_interval()
-        rows = [
-            ("P", number(self.mmd_p), "", ""),
-            ("Q", number(self.mmd_q), "", ""),
-            ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
-        ]
-        return Table(("", "squared MMD", "std. error", "95 % interval"), rows)
+        return self._estimates("squared MMD", (self.mmd_p, None), (self.mmd_q, None))
 
     def __str__(self) -> str:
-        counts = f"n = {self.n} observations, {self.n_p} from P, {self.n_q} from Q"
+        counts = f"n = {self.n} observations, {self.n_p} from {self.names[0]}, {self.n_q} from {self.names[1]}"
         lines = [
             self.question,
             "",

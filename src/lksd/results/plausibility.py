@@ -101,6 +101,8 @@ def check_result(result: TestResult, withheld: bool = False) -> None:
         check_difference(result)
     if isinstance(result, ComparisonResult):
         check_comparison(result, withheld)
+    if isinstance(result, ComparisonResult | GoodnessOfFitResult):
+        need(result.labels is None or len(result.labels) == n, "the labels are not those of n observations")
     if isinstance(result, MMDResult):
         need(min(result.n_p, result.n_q) >= MINIMUM_OBSERVATIONS, "a sample is too small")
         need(close(result.difference, result.mmd_p - result.mmd_q, abs(result.mmd_p) + abs(result.mmd_q)), "MMDs do not add up")
@@ -119,6 +121,7 @@ def check_difference(result: DifferenceResult) -> None:
     need(reverse is None or 0 <= reverse <= 1, f"the reverse p-value is {reverse}")
     need(not result.standard_error < 0, f"the standard error is {result.standard_error}")
     need(math.isfinite(result.difference) and math.isfinite(result.estimate), "the difference is not finite")
+    need(len(result.names) == 2, f"the names of the models are {result.names}")
     need(result.margin >= 0, f"the margin is {result.margin}")
     if result.standard_error > 0 and not math.isnan(result.statistic):
         wanted = [(result.estimate + sign * result.margin) / result.standard_error for sign in (1, -1)]
@@ -131,8 +134,8 @@ def check_difference(result: DifferenceResult) -> None:
 def check_comparison(result: ComparisonResult, withheld: bool) -> None:
     need(result.correction in CORRECTIONS, f"the correction is {result.correction!r}")
     need(result.alternative in ("greater", "two-sided"), f"the alternative is {result.alternative!r}")
-    favours = result.favours
-    rejected = favours is not None and (result.alternative == "two-sided" or favours == "Q")
+    better = result.better_role
+    rejected = better is not None and (result.alternative == "two-sided" or better == "Q")
     need(withheld or result.reject == rejected, "the decision does not follow from the p-values")
     sizes = abs(result.ksd_p) + abs(result.ksd_q)
     need(close(result.difference, result.ksd_p - result.ksd_q, sizes), "the discrepancies do not add up")

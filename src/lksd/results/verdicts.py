@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from .comparison import ComparisonResult
 
 POWER = 0.8  # of the new sample that would settle it
-OTHER = {"P": "Q", "Q": "P"}
 
 
 def marked(text: str, result: TestResult) -> str:
@@ -22,13 +21,13 @@ def marked(text: str, result: TestResult) -> str:
 
 
 def sentence_of(result: ComparisonResult) -> str:
-    """The verdict; with the models, and the letters P and Q, exchanged it is the same."""
+    """The verdict; with the models and their names exchanged it is the same."""
     if result.disputed:
         return disagreement(result)
-    if result.favours is not None:
-        p = result.pvalue_reverse if result.favours == "P" and result.pvalue_reverse is not None else result.pvalue
+    if result.better_role is not None:
+        p = result.pvalue_reverse if result.better_role == "P" and result.pvalue_reverse is not None else result.pvalue
         by = by_margin(result.margin) + by_which(result)
-        return f"{result.favours} fits better than {OTHER[result.favours]}{by} ({pvalue_text(p)})."
+        return f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)})."
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
         return "The models are indistinguishable on this data: their scores agree to rounding."
     whether = f" whether one fits better{by_margin(result.margin)}" if result.margin else ""
@@ -58,7 +57,8 @@ def both_pvalues(result: DifferenceResult) -> str:
     forward, reverse = result.pvalue, result.pvalue_reverse
     if reverse is None or reverse == forward:
         return pvalue_text(forward)
-    (first, lead), (second, behind) = sorted([(forward, "Q"), (reverse, "P")])
+    p, q = result.names
+    (first, lead), (second, behind) = ((forward, q), (reverse, p)) if forward < reverse else ((reverse, p), (forward, q))
     return f"{pvalue_text(first)} for {lead}, {pvalue_text(second).removeprefix('p = ')} for {behind}"
 
 
@@ -77,7 +77,8 @@ def disagreement(result: ComparisonResult) -> str:
     decided = [(test.direction, label, pvalue_text(test.smaller_pvalue)) for test, label in every if test.direction]
     lead, label, p = decided[0]
     other, against = next((name, value) for way, name, value in decided if way != lead)
-    return f"The tests disagree: {label} says that {lead} fits better ({p}), {other} that {OTHER[str(lead)]} does ({against})."
+    better, worse = result.names if lead == "P" else result.names[::-1]
+    return f"The tests disagree: {label} says that {better} fits better ({p}), {other} that {worse} does ({against})."
 
 
 def labels(result: ComparisonResult) -> list[str]:
