@@ -6,7 +6,7 @@ from . import _stop as _stop  # before the imports below, which take their time
 
 from importlib.metadata import version
 
-from . import adapters, graphs, kernels, models, samplers, stein
+from . import adapters, graphs, kernels, models, samplers, statistics, stein
 from ._compile import clear_caches
 from ._validation import LksdWarning
 from .inference import (
@@ -49,5 +49,6 @@ __all__ = [
     "rank_scores",
     "relative_mmd",
     "samplers",
+    "statistics",
     "stein",
 ]

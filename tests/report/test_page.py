@@ -153,7 +153,7 @@ def test_it_can_be_read_without_scripts_and_on_paper(numbers, pages, browser):
     page.goto((pages / "images.html").as_uri())
     text = page.inner_text("main")
     _, result = numbers
-    assert "DROP TABLE models; -- $x_2$ {{ 7 * 7 }} fits better than <script>" in text
+    assert "for '; DROP TABLE models; -- $x_2$ {{ 7 * 7 }}, " in text
     assert result.pvalue_line in text
     for heading in ("The difference", "What decides it", "The scores behind it", "What was tested", "To get it again"):
         assert heading in text

@@ -32,11 +32,16 @@ def versions() -> dict[str, str]:
     return dict(_versions())
 
 
+class MissingClass(LookupError):
+    """A file names a class that is not defined in this process."""
+
+
 def as_record(value: Any, inside: tuple[str, ...]) -> dict[str, Any]:
     """The name of the record's type, and its fields."""
+    name = type(value).__name__
     if RECORD in inside:
-        raise ValueError(f"{type(value).__name__}: a field called {RECORD!r} would hide the record's type. Rename it.")
-    return {RECORD: type(value).__name__, **{name: encode(getattr(value, name)) for name in inside}}
+        raise ValueError(f"{name}: a field called {RECORD!r} would hide the record's type. Rename it.")
+    return {RECORD: name, **{name: encode(getattr(value, name)) for name in inside}}
 
 
 def encode(value: Any) -> Any:
@@ -44,7 +49,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return as_record(value, value._fields)  # type: ignore[attr-defined]
     if is_dataclass(value):
-        return as_record(value, tuple(f.name for f in fields(value) if "beside" not in f.metadata))
+        return as_record(value, tuple(f.name for f in fields(value) if f.init and "beside" not in f.metadata))
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return encode(value.item())
     if isinstance(value, np.ndarray):
         if np.issubdtype(value.dtype, np.integer):
             return {"integers": value.tolist()}
@@ -55,7 +62,12 @@ def encode(value: Any) -> Any:
         return [encode(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
-    return value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(
+        "to_json: expected numbers, strings, arrays, and tuples or frozen dataclasses of these in a result; "
+        f"got {type(value).__name__}. Make it one of these."
+    )
 
 
 def decode(value: Any, kinds: Mapping[str, type]) -> Any:
@@ -65,6 +77,8 @@ def decode(value: Any, kinds: Mapping[str, type]) -> Any:
     if not isinstance(value, dict):
         return value
     if RECORD in value:  # first, since its fields may have any other name
+        if value[RECORD] not in kinds:
+            raise MissingClass(value[RECORD])
         arguments = {name: decode(part, kinds) for name, part in value.items() if name != RECORD}
         return kinds[value[RECORD]](**arguments)
     if value.keys() == {"float"}:

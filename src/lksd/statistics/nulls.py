@@ -24,9 +24,48 @@ BOOTSTRAP_LIMIT = 1_000  # observations up to which calibration="auto" bootstrap
 SMALLEST_ALPHA = 0.0005  # below which a bootstrap would need more than 20,000 replicates
 EDGEWORTH_ROWS = 2_000  # observations from which the expansion's second moment is taken
 
+NULLS: dict[str, type[NullDistribution]] = {}  # by their names, as files know them
+
+
+def is_own(kind: type) -> bool:
+    return kind.__module__.startswith("lksd.")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a calibration sees of a difference of two models.
+
+    Attributes
+    ----------
+    n : int
+        The number of observations.
+    statistic, difference, standard_error : float
+        T = difference / standard_error, with the difference U(P) - U(Q).
+    influences : (n,) array
+        The influence of each observation on the difference, centred: U - E U is about their mean over a new sample, and the
+        jackknife's standard error is their standard deviation (``ddof=1``) over the root of n.
+    """
+
+    n: int
+    statistic: float
+    difference: float
+    standard_error: float
+    influences: Float[np.ndarray, " n"]
+
 
 class NullDistribution(ABC):
-    """The distribution of T when the true difference is zero."""
+    """The distribution of T when the true difference is zero.
+
+    A subclass is known by its name as soon as it is defined, so that results which hold it can be read from files. It should be a
+    frozen dataclass whose fields are numbers, strings, arrays, or tuples of these.
+    """
+
+    def __init_subclass__(cls, **options) -> None:
+        super().__init_subclass__(**options)
+        known = NULLS.get(cls.__name__)
+        if known is not None and is_own(known) and not is_own(cls):
+            raise TypeError(f"{cls.__name__}: expected a name that no null distribution of lksd has. Rename the class.")
+        NULLS[cls.__name__] = cls
 
     @abstractmethod
     def upper(self, t: float) -> float:
@@ -50,6 +89,14 @@ class NullDistribution(ABC):
     def normal_score(self, t: float, two_sided: bool) -> float:
         """The standard normal value that lies as far out as t does here, on its own side or above."""
         return float(ndtri(self.lower(t))) if two_sided and t < 0 else float(-ndtri(self.upper(t)))
+
+
+class Calibration(ABC):
+    """How the null distribution of a statistic is found: ``calibration=`` takes an object of a subclass."""
+
+    @abstractmethod
+    def null(self, sample: Evidence) -> NullDistribution:
+        """The distribution of T under a true difference of zero."""
 
 
 @dataclass(frozen=True)
