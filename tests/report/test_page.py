@@ -155,7 +155,7 @@ def test_it_can_be_read_without_scripts_and_on_paper(numbers, pages, browser):
     _, result = numbers
     assert "for '; DROP TABLE models; -- $x_2$ {{ 7 * 7 }}, " in text
     assert result.pvalue_line in text
-    for heading in ("The difference", "What decides it", "The scores behind it", "What was tested", "To get it again"):
+    for heading in ("The difference", "What decides it", "The scores behind it", "What was tested", "Reproduce this result"):
         assert heading in text
     assert page.pdf()[:5] == b"%PDF-"
     context.close()

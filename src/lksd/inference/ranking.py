@@ -17,7 +17,7 @@ from ..results.ranking import RankResult, enumerated
 from ..results.records import as_settings, read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust
-from ..statistics.nulls import Edgeworth
+from ..statistics.nulls import Edgeworth, largest_of
 from ..statistics.selection import selective_pvalues
 from .contrasts import Contrasts, Options, family_of, said_of_pairs, said_of_size, studentise
 from .doubts import Case
@@ -214,7 +214,7 @@ def calibration_of(test: Contrasts, options: Options) -> str:
     used = ["joint bootstrap"] * (test.replicates is not None) + ["Edgeworth"] * (test.expansion is not None)
     if not used:
         return "normal"
-    return f"largest p of {', '.join(used)} and normal" if options.guarded else used[0]
+    return largest_of([*used, "normal"]) if options.guarded else used[0]
 
 
 def notes_of(test: Contrasts, names: tuple[str, ...], options: Options) -> list[str]:

@@ -125,7 +125,7 @@ def contributions_table(result: ComparisonResult) -> Table:
         (str(result.row(i)), number(result.contributions[i]), q if result.contributions[i] > 0 else p, result.label(i))
         for i in result.deciding(LISTED)
     ]
-    header = ("observation", "adds to P - Q", "speaks for", "label")
+    header = ("observation", "adds to P - Q", "favours", "label")
     columns = 3 if result.labels is None else 4
     return Table(header[:columns], [row[:columns] for row in rows], left=(2, 3))
 
@@ -135,7 +135,7 @@ def words_table(result: ComparisonResult) -> Table | None:
         return None
     p, q = result.names
     rows = [(word, number(part), q if part > 0 else p) for word, part in result.words.top(LISTED)]
-    return Table((result.words.kinds[1], "adds to P - Q", "speaks for"), rows, left=(0, 2))
+    return Table((result.words.kinds[1], "adds to P - Q", "favours"), rows, left=(0, 2))
 
 
 def quality_table(result: ComparisonResult) -> Table | None:
@@ -150,9 +150,9 @@ def quality_table(result: ComparisonResult) -> Table | None:
             "divergences": str(quality.divergences),
         }
     if quality.noise_share is not None:
-        rows["share of MCMC noise in the variance"] = f"{quality.noise_share:.2%}"
+        rows["share of MCMC error in the variance of the difference"] = f"{quality.noise_share:.2%}"
     if quality.start_shift is not None:
-        rows["the chains' beginnings move T by"] = f"{quality.start_shift:.2f}"
+        rows["largest shift of T by the chains' starting points"] = f"{quality.start_shift:.2f}"
     return pairs(("", ""), rows)
 
 
@@ -167,7 +167,7 @@ def advice(result: ComparisonResult) -> str:
     if (quality.start_shift or 0.0) > SHIFTED:
         return f"Chains that started at different points differ: T moves by {quality.start_shift:.2f}. A longer warm-up would help."
     if (quality.noise_share or 0.0) > NOISY:
-        return "Noise of the chains makes much of the test's variance: more draws would sharpen it."
+        return "MCMC error accounts for much of the variance of the difference: more draws would sharpen the test."
     return "The chains have mixed well enough for this test."
 
 

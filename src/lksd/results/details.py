@@ -9,7 +9,7 @@ import numpy as np
 from .._text import pvalue_text, rhat_text, visible
 
 ROLES = ("P", "Q")  # the models of a comparison, in formulas and where they have no names
-NOISY = 0.2  # share of MCMC noise in the variance from which it is warned of
+NOISY = 0.2  # share of MCMC error in the variance from which it is warned of
 SHIFTED = 0.5  # of T, by the chains' starting points
 
 
@@ -71,8 +71,9 @@ class Diagnostics:
         if self.rhat is not None and self.ess is not None:
             lines.append(f"R-hat at most {rhat_text(self.rhat)}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
         if self.noise_share is not None:
-            started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
-            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
+            of = "difference" if self.method_q else "statistic"
+            shift = "" if self.start_shift is None else f"; the chains' starting points shift T by at most {self.start_shift:.2f}"
+            lines.append(f"MCMC error accounts for {self.noise_share:.2%} of the variance of the {of}{shift}.")
         return [visible(line) for line in lines]
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ class GoodnessOfFitResult(TestResult):
             self.question,
             "",
             f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {p}, n = {self.n}",
-            f"bootstrap with {self.replicates} replicates",
+            f"p-value  bootstrap with {self.replicates:,} resamples",
             f"kernel   {visible(self.kernel)}",
             f"operator {visible(self.operator)}",
             *(self.diagnostics.lines() if self.diagnostics else ()),

@@ -8,6 +8,7 @@ degeneracy it is the other way round: the normal threshold keeps the level and t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,11 @@ class NullDistribution(ABC):
     @abstractmethod
     def __str__(self) -> str: ...
 
+    @property
+    def details(self) -> str:
+        """Figures that its text leaves out."""
+        return ""
+
     def normal_score(self, t: float, two_sided: bool) -> float:
         """The standard normal value that lies as far out as t does here, on its own side or above."""
         return float(ndtri(self.lower(t))) if two_sided and t < 0 else float(-ndtri(self.upper(t)))
@@ -131,7 +137,11 @@ class Edgeworth(NullDistribution):
         return float(self.quantile(ndtri(probability)))
 
     def __str__(self) -> str:
-        return "normal" if self.a == self.c == 0 else f"Edgeworth (a = {self.a:.3g}, c = {self.c:.3g})"
+        return "normal" if self.a == self.c == 0 else "Edgeworth"
+
+    @property
+    def details(self) -> str:
+        return "" if self.a == self.c == 0 else f"Edgeworth with a = {self.a:.3g}, c = {self.c:.3g}"
 
 
 @dataclass(frozen=True)
@@ -167,15 +177,15 @@ class Bootstrap(NullDistribution):
         return int(np.floor(round(probability * (len(self.replicates) + 1), 9)))
 
     def __str__(self) -> str:
-        return f"bootstrap ({len(self.replicates)} replicates)"
+        return f"bootstrap with {len(self.replicates):,} resamples"
 
 
 @dataclass(frozen=True)
 class Conservative(NullDistribution):
     """Corrected distributions, none of which is trusted to be narrower than the others or than the normal limit.
 
-    Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) a large
-    U makes its own resamples look skewed in its favour; the normal threshold is safe there. Where T is strongly skewed
+    Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) and U is large by chance, the
+    bootstrap inherits that error and understates the p-value; the normal threshold is safe there. Where T is strongly skewed
     the resamples correct too little of it. So a correction may raise a p-value above the normal one, not lower it.
     """
 
@@ -198,7 +208,11 @@ class Conservative(NullDistribution):
         return min(one.lower_quantile(probability) for one in self.every)
 
     def __str__(self) -> str:
-        return f"largest p of {', '.join(str(one) for one in self.corrected)} and normal"
+        return largest_of([str(one) for one in self.every])
+
+    @property
+    def details(self) -> str:
+        return ", ".join(filter(None, (one.details for one in self.corrected)))
 
 
 @dataclass(frozen=True)
@@ -222,7 +236,17 @@ class Steadied(NullDistribution):
         return min(float(ndtri(probability)), self.ratio * self.null.lower_quantile(probability) + self.offset)
 
     def __str__(self) -> str:
-        return f"larger p of normal and, for U itself, {self.null}"
+        return f"the larger of two (normal; for U itself {self.null})"
+
+    @property
+    def details(self) -> str:
+        return self.null.details
+
+
+def largest_of(names: Sequence[str]) -> str:
+    """The words for the largest p-value of two or three distributions."""
+    count = "larger of two" if len(names) == 2 else "largest of three"
+    return f"the {count} ({', '.join(names)})"
 
 
 def replicate_count(alpha: float, models: int = 2) -> int:
