@@ -17,10 +17,10 @@ INNER = [
     "lksd.stein.gram",
     "lksd.stein.langevin",
     "lksd.stein.moves",
-    "lksd.inference.calibration",
-    "lksd.inference.multiplicity",
-    "lksd.inference.resampling",
-    "lksd.inference.ustatistic",
+    "lksd.statistics.nulls",
+    "lksd.statistics.multiplicity",
+    "lksd.statistics.resampling",
+    "lksd.statistics.ustatistic",
 ]
 install_import_hook(INNER, "beartype.beartype")
 

@@ -6,17 +6,13 @@ from . import _stop as _stop  # before the imports below, which take their time
 
 from importlib.metadata import version
 
-from . import adapters, graphs, kernels, models, samplers, stein
+from . import adapters, graphs, kernels, models, samplers, statistics, stein
 from ._jax import clear_caches
 from ._validation import LksdWarning
 from .domains import discrete_operators
-from .inference.details import Diagnostics, Words
-from .inference.fit_result import GoodnessOfFitResult
-from .inference.loading import load_result
 from .inference.mmd import relative_mmd
-from .inference.rank_result import RankResult
-from .inference.results import ComparisonResult, MMDResult
 from .options import Chains, Decision, Run
+from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult, MMDResult, RankResult, Words, load_result
 from .scores import ScoreEstimate, estimate_scores, load_scores
 from .verbs import (
     compare,
@@ -58,5 +54,6 @@ __all__ = [
     "rank_scores",
     "relative_mmd",
     "samplers",
+    "statistics",
     "stein",
 ]

@@ -16,6 +16,7 @@ from ._jax import one_call
 from ._validation import noted
 from .options import Chains, Decision, Reading, Record, Run
 from .samplers import Sampler, Start
+from .statistics import Calibration
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -27,7 +28,7 @@ class FitKeywords(TypedDict, total=False):
 
     decision: Decision
     alpha: float
-    calibration: Any
+    calibration: str | Calibration
 
 
 class PairsKeywords(FitKeywords, total=False):

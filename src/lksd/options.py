@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ._validation import check_choice, check_number, check_probability, check_seed
-from .inference.calibration import replicate_count
 from .samplers import Sampler, Start
+from .statistics.nulls import Calibration, replicate_count
 
 PLAIN = (bool, int, float, str, type(None))
 VARIANCES = ("auto", "jackknife", "ustat", "vstat", "regularised")
@@ -61,9 +61,10 @@ class Decision(Record):
         The paper's estimators, and one that is made for (nearly) identical models. "auto" is the
         jackknife, and the regularised one where the U-statistic is nearly degenerate and
         ``calibration`` is "auto"; the result says which was used.
-    calibration : "auto", "bootstrap", "edgeworth" or "normal"
+    calibration : "auto", "bootstrap", "edgeworth", "normal" or Calibration
         "normal" is the paper's. "auto" takes the bootstrap up to 1,000 observations and the
-        expansion beyond, and never a p-value below the normal one.
+        expansion beyond, and never a p-value below the normal one. An object of a subclass of
+        ``lksd.statistics.Calibration`` says itself how T is distributed (docs/extending.md).
     correction : "max-t", "holm" or "bonferroni"
         For several kernels, operators or models. Step-down max-T uses how they depend on each
         other, the others do not.
@@ -78,14 +79,17 @@ class Decision(Record):
     alpha: float = 0.05
     margin: float = 0.0
     variance: str = "auto"
-    calibration: Any = "auto"
+    calibration: str | Calibration = "auto"
     correction: str = "max-t"
     pairs: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("alternative", self.alternative, ALTERNATIVES)
         check_choice("variance", self.variance, VARIANCES)
-        check_choice("calibration", self.calibration, CALIBRATIONS)
+        if isinstance(self.calibration, type) and issubclass(self.calibration, Calibration):
+            self._set("calibration", self.calibration())
+        if not isinstance(self.calibration, Calibration):
+            check_choice("calibration", self.calibration, CALIBRATIONS)
         check_choice("correction", self.correction, CORRECTIONS)
         plain = self.variance in ("auto", "jackknife")
         if not plain and self.calibration in ("bootstrap", "edgeworth"):

@@ -26,6 +26,7 @@ from .inference.matching import at_data, common_index, is_called, listed, same, 
 from .inference.smoothing import Rung, rungs, warn_of_isolation
 from .models import LatentVariableModel, SimulatesLikelihood
 from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
+from .results import ComparisonResult
 from .samplers import NUTS, Exchange
 from .scores import ScoreEstimate
 from .scores.averages import average
@@ -72,6 +73,10 @@ class Named(NamedTuple):
     @classmethod
     def single(cls, model: Any) -> Named:
         return cls(("the model",), (model,), ("",), ("model",))
+
+    def name(self, result: ComparisonResult) -> ComparisonResult:
+        """The result with the names of its models."""
+        return result if self.names == self.roles else result.with_names(self.names)
 
     def by(self, names: tuple[str, ...]) -> dict[str, Any]:
         """The models by their names, roles or arguments."""

@@ -16,16 +16,17 @@ from ._keywords import (
     RankScoresKeywords,
     verb,
 )
+from .domains.reals import row_names
 from .inference.beside_mmd import check_samples
 from .inference.comparison import conclude_comparison, conclude_given_comparison
-from .inference.fit_result import GoodnessOfFitResult
 from .inference.goodness_of_fit import conclude_fit, conclude_given_fit
 from .inference.hypotheses import given_family
-from .inference.rank_result import RankResult
 from .inference.ranking import conclude_given_ranking, conclude_ranking
-from .inference.results import ComparisonResult
-from .inference.settings import as_settings
 from .problem import Named, Problem, check_names, running
+from .results import ComparisonResult
+from .results.fit import GoodnessOfFitResult
+from .results.ranking import RankResult
+from .results.records import as_settings
 
 
 @verb
@@ -95,7 +96,12 @@ def compare(
         result = conclude_comparison(problem, engine, also_mmd)
     chosen = {"p": named.models[0], "q": named.models[1], "kernel": kernel, "operator": operator}
     chosen |= {"also_mmd": also_mmd, "preset": preset, "check": check}
-    return replace(result, names=named.names, settings=as_settings(chosen | problem.options.flat()))
+    result = replace(
+        result,
+        labels=problem.observations.labels,
+        settings=as_settings(chosen | problem.options.flat()),
+    )
+    return named.name(result)
 
 
 @verb
@@ -176,7 +182,8 @@ def goodness_of_fit(
         result = conclude_fit(problem, engine)
     chosen = {"model": model, "kernel": kernel, "operator": operator, "check": check}
     unused = ("alternative", "margin", "variance", "correction", "pairs")
-    return replace(result, settings=as_settings(chosen | problem.options.flat(*unused)))
+    settings = as_settings(chosen | problem.options.flat(*unused))
+    return replace(result, labels=problem.observations.labels, settings=settings)
 
 
 @verb
@@ -225,7 +232,7 @@ def compare_scores(
     with running(options.run) as engine:
         result = conclude_given_comparison(family, options, engine)
     settings = as_settings({"kernel": kernel, "operator": operator} | options.given())
-    return replace(result, names=named.names, settings=settings)
+    return named.name(replace(result, labels=row_names(x), settings=settings))
 
 
 @verb

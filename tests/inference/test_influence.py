@@ -9,8 +9,8 @@ from scipy import stats
 import lksd
 from lksd.inference.hypotheses import given_family
 from lksd.inference.influence import carrying_notes, coincidence, copied_rows, serial_notes
-from lksd.inference.resampling import LARGEST_DIAGONAL, all_pairs, multinomial_weights, studentised_replicates
 from lksd.kernels.radial import column_spreads, is_far
+from lksd.statistics.resampling import LARGEST_DIAGONAL, all_pairs, multinomial_weights, studentised_replicates
 from lksd.stein.gram import matrix_sums
 
 N = 300
@@ -92,7 +92,8 @@ def test_the_bootstrap_bounds_what_an_observation_has_with_itself():
     weights = multinomial_weights(40, 50, 0)
 
     def replicates(h):
-        return studentised_replicates(matrix_sums(h, np.array([[1.0, -1.0]])), weights, all_pairs(2))[0]
+        sums = matrix_sums(h, np.array([[1.0, -1.0]]))
+        return studentised_replicates(sums.rows, sums.model_diagonal, weights, all_pairs(2), sums.matrix)[0]
 
     plain = matrices[0] - matrices[1]
     expected = [resampled_t(plain, np.repeat(np.arange(40), column.astype(int))) for column in weights.T]

@@ -9,8 +9,8 @@ import studies
 from scipy import stats
 
 import lksd
-from lksd.inference.ustatistic import Components, components, hoeffding_variance, incomplete_variance, u_statistic
 from lksd.kernels import IMQ
+from lksd.statistics.ustatistic import Components, components, hoeffding_variance, incomplete_variance, u_statistic
 from lksd.stein.tiling import Tiling
 
 KERNEL = IMQ(2.0)

@@ -50,7 +50,7 @@ def test_two_models_are_a_two_sided_comparison():
 def test_joint_replicates_equal_resampling_of_rows():
     """T* of the difference of two models that are not the last, from resampled matrices."""
     from lksd.inference.contrasts import against_last
-    from lksd.inference.resampling import all_pairs, multinomial_weights, studentised_replicates
+    from lksd.statistics.resampling import all_pairs, multinomial_weights, studentised_replicates
     from lksd.stein import gram_sums
 
     x, scores = scores_of(12)
@@ -59,8 +59,9 @@ def test_joint_replicates_equal_resampling_of_rows():
     whole = gram_sums(Langevin(), IMQ(2.0), x, stacked, against_last(4), whole=True)
     streamed = gram_sums(Langevin(), IMQ(2.0), x, stacked, against_last(4), weights)
     pairs = all_pairs(4)
-    found = studentised_replicates(whole, weights, pairs)
-    np.testing.assert_allclose(studentised_replicates(streamed, weights, pairs), found, rtol=1e-8)
+    found = studentised_replicates(whole.rows, whole.model_diagonal, weights, pairs, matrix=whole.matrix)
+    again = studentised_replicates(streamed.rows, streamed.model_diagonal, weights, pairs, products=streamed.products)
+    np.testing.assert_allclose(again, found, rtol=1e-8)
     draws = [np.repeat(np.arange(12), column.astype(int)) for column in weights.T]
     for a, (i, j) in enumerate(zip(*pairs, strict=True)):
         h = stein_kernel(Langevin(), IMQ(2.0), x, stacked[i]) - stein_kernel(Langevin(), IMQ(2.0), x, stacked[j])

@@ -12,9 +12,9 @@ from scipy import stats
 
 import lksd
 from lksd._text import pvalue_text
-from lksd.inference.records import decode, encode
-from lksd.inference.verdicts import short_labels
 from lksd.kernels import IMQ, Gaussian
+from lksd.results.records import decode, encode
+from lksd.results.verdicts import short_labels
 
 
 def comparison(n=60, **options):

@@ -153,8 +153,9 @@ def test_it_can_be_read_without_scripts_and_on_paper(numbers, pages, browser):
     page.goto((pages / "images.html").as_uri())
     text = page.inner_text("main")
     _, result = numbers
-    assert result.sentence in text
-    for heading in ("The difference", "What decides it", "The scores behind it", "What was tested", "To get it again"):
+    assert "for '; DROP TABLE models; -- $x_2$ {{ 7 * 7 }}, " in text
+    assert result.pvalue_line in text
+    for heading in ("The difference", "What decides it", "The scores behind it", "What was tested", "Reproduce this result"):
         assert heading in text
     assert page.pdf()[:5] == b"%PDF-"
     context.close()
@@ -173,18 +174,18 @@ def test_it_is_one_small_file_with_names_for_those_who_do_not_see(pages):
 
 def test_it_tells_how_to_get_it_again(numbers):
     x, result = numbers
-    page = report_page(result, ("P", "Q"), None)
+    page = report_page(result)
     for name, value in (result.settings | result.versions).items():
         assert f'<th scope="row">{name}</th>' in page
         assert not isinstance(value, str) or value in page
     assert result.kernel in page
-    assert report_page(result, ("P", "Q"), x) == report_page(result, ("P", "Q"), x)
+    assert report_page(result, x) == report_page(result, x)
 
 
 def test_large_results_stay_small():
     x = np.random.default_rng(0).normal(size=(3_000, 2))
     result = lksd.compare_scores(x, -(x - 1), -x, lksd.kernels.IMQ(2.0), calibration="normal")
-    page = report_page(result, ("P" * 10**6, "Q"), np.random.default_rng(0).random((3_000, 200, 150, 3)))
+    page = report_page(result.with_names(("P" * 10**6, "Q")), np.random.default_rng(0).random((3_000, 200, 150, 3)))
     assert len(page) < 2_000_000
 
 
@@ -219,16 +220,32 @@ def test_undecided_and_identical_models_have_reports(numbers, tmp_path):
 def test_the_verdict_stands_out_where_there_is_one():
     x = np.random.default_rng(0).normal(size=(60, 2))
     reverse = lksd.compare_scores(x, -x, -(x - 1.0), lksd.kernels.IMQ(2.0))
-    page = report_page(reverse, ("a", "b"), None)
+    page = report_page(reverse)
     assert f'<p class="verdict">P fits better than Q (p = {reverse.pvalue_reverse:.4f}).</p>' in page
     assert f"(reverse: p = {reverse.pvalue_reverse:.4f})" in page
     withheld = replace(reverse, withheld="the chains have not converged.")
-    assert '<p class="verdict open">Withheld: the chains have not converged.</p>' in report_page(withheld, ("a", "b"), None)
+    assert '<p class="verdict open">Withheld: the chains have not converged.</p>' in report_page(withheld)
     one, other = (
         replace(reverse, statistic=t, pvalue=p, pvalue_reverse=1 - p, operator=o) for t, p, o in ((3, 0.01, "A"), (-3, 0.99, "B"))
     )
-    disputed = report_page(replace(reverse, tests=(one, other), pvalue=0.01), ("a", "b"), None)
+    disputed = report_page(replace(reverse, tests=(one, other), pvalue=0.01))
     assert '<p class="verdict open">The tests disagree: A says that Q fits better (p = 0.0100), B that P does' in disputed
+
+
+def test_names_and_labels_stand_wherever_models_and_observations_do(numbers, documents):
+    x, result = numbers
+    result = replace(result.with_names(("two factors", "ten")), labels=tuple(f"patient {i}" for i in range(len(x))))
+    page = report_page(result, x)
+    assert "<h1>Does ten fit the data better than two factors?</h1>" in page
+    assert "<dt>P</dt><dd>two factors</dd><dt>Q</dt><dd>ten</dd>" in page  # for the formulas
+    text = re.sub(r"<svg.*?</svg>", "", page.partition("<h2>What was tested")[0], flags=re.DOTALL)
+    assert not re.search(r"\b[PQ]\b", re.sub("<dt>[PQ]</dt>|P - Q", "", text))
+    for said in ("scores of two factors", "for ten", "two factors - ten"):
+        assert said in page
+    row, _ = result.documents(1)[0]
+    assert f"observation {row} patient {row}" in page
+    assert f"<td>patient {row}</td>" in page
+    assert "two factors" in documents[1].with_names(("two factors", "ten"))._repr_html_()
 
 
 def test_notebooks_show_results_and_scores(numbers, documents):

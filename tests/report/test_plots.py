@@ -1,5 +1,7 @@
 """Plots of results: what they show, and when they refuse."""
 
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
@@ -37,6 +39,22 @@ def test_the_forest_shows_both_models_and_their_difference():
     np.testing.assert_allclose(points, [one.difference, one.ksd_q, one.ksd_p])
     _, given = plt.subplots()
     assert one.plot(given) is given
+
+
+def test_plots_call_the_models_and_observations_by_their_names():
+    one = replace(result().with_names(("two: $2$", "ten")), labels=tuple(f"patient {i}" for i in range(80)))
+    ax = one.plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [r"two: \$2\$ - ten", "ten", r"two: \$2\$"]
+    assert ax.get_title(loc="left").startswith(r"ten fits better than two: \$2\$ (p")
+    ax = one.plot_contributions()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["for ten", r"for two: \$2\$"]
+    assert ax.get_ylabel() == r"adds to two: \$2\$ - ten"
+    row = int(np.argmax(one.contributions))
+    assert ax.texts[0].get_text().startswith(f"{row} patient {row}\n")
+    assert not result().plot_contributions().texts
+    undecided = result(shift=0.01).with_names(("a:b", "c"))
+    assert undecided.plot().get_title(loc="left").startswith("Undecided (p")
+    assert "a:b" in undecided.plot().get_title(loc="left")
 
 
 def test_contributions_are_all_shown_and_few_points_drawn():

@@ -15,12 +15,12 @@ from ..kernels import Kernel
 from ..models import Simulates
 from ..models.drawing import draw
 from ..options import Decision
-from . import ustatistic
+from ..results.mmd import MMDResult
+from ..statistics import ustatistic
+from ..statistics.multiplicity import Family
+from ..statistics.resampling import multinomial_weights
 from .contrasts import Contrasts
 from .mmd import SampleMeans, judge_means, own_means, sample_means
-from .multiplicity import Family
-from .resampling import multinomial_weights
-from .results import MMDResult
 
 if TYPE_CHECKING:
     from ..problem import Problem

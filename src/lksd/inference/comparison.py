@@ -12,20 +12,19 @@ import numpy as np
 from .._keywords import Options
 from ..engines import Engine
 from ..options import Decision
-from . import ustatistic
+from ..results.comparison import ComparisonResult
+from ..results.records import read_only
+from ..statistics import ustatistic
+from ..statistics.multiplicity import adjust
+from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .beside_mmd import MMDTest, mmd_test, with_mmd
-from .calibration import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
 from .deciding import deciding_words
 from .diagnosis import diagnose
 from .doubts import Case
 from .hypotheses import Hypothesis
 from .influence import contribution_notes, row_doubts
-from .multiplicity import adjust
-from .records import read_only
-from .results import ComparisonResult
 from .unconverged import chain_doubts
-from .verdicts import direction, significance
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -92,14 +91,14 @@ def decide(tests: list[Contrasts], decision: Decision, mmd: MMDTest | None = Non
         record(test, decision, null_of(test, decision), float(p), float(r))
         for test, p, r in zip(tests, forward, reverse, strict=False)
     ]
-    best = min(range(len(results)), key=lambda number: significance(results[number]))
+    best = min(range(len(results)), key=lambda number: results[number].significance)
     result = replace(results[best], tests=tuple(results), pvalue=float(forward.min()), pvalue_reverse=float(reverse.min()))
     beside = None
     if mmd is not None:
         beside = replace(mmd.result, pvalue=float(forward[-1]), pvalue_reverse=float(reverse[-1]))
-        beside = replace(beside, reject=is_rejected(direction(beside), decision))
+        beside = replace(beside, reject=is_rejected(beside.direction, decision))
     result = replace(result, mmd=beside, notes=(*result.notes, said_of_family(len(results), beside is not None, decision)))
-    return replace(result, reject=is_rejected(result.favours, decision)), tests[best]
+    return replace(result, reject=is_rejected(result.better_role, decision)), tests[best]
 
 
 def is_rejected(favours: str | None, decision: Decision) -> bool:
@@ -160,6 +159,8 @@ def null_of(test: Contrasts, decision: Decision) -> NullDistribution:
     """The distribution of T under a true difference of zero."""
     if not test.live[0]:
         return Edgeworth()
+    if test.nulls is not None:
+        return test.nulls[0]
     corrected: list[NullDistribution] = []
     if test.replicates is not None:
         corrected.append(Bootstrap.of(test.replicates[0]))
@@ -207,7 +208,7 @@ def record(test: Contrasts, decision: Decision, null: NullDistribution, pvalue: 
         notes=(*test.hypothesis.notes, *notes_of(test, decision)),
         indistinguishable=bool(test.alike[0]),
     )
-    return replace(result, reject=is_rejected(direction(result), decision))
+    return replace(result, reject=is_rejected(result.direction, decision))
 
 
 def variance_of(test: Contrasts, decision: Decision) -> str:

@@ -6,25 +6,29 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from ..engines import Engine
 from ..options import Decision
-from ..stein import GramSums, gram_sums, paired
-from ..stein.gram import matrix_sums
-from . import ustatistic
-from .calibration import (
+from ..statistics import ustatistic
+from ..statistics.multiplicity import Family, root_of, unit
+from ..statistics.nulls import (
     BOOTSTRAP_LIMIT,
     EDGEWORTH_ROWS,
     SMALLEST_ALPHA,
+    Calibration,
     Edgeworth,
+    Evidence,
+    NullDistribution,
     expansions,
     projections,
     quadratic_forms,
     replicate_count,
 )
+from ..statistics.resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
+from ..stein import GramSums, gram_sums, paired
+from ..stein.gram import matrix_sums
 from .hypotheses import Hypothesis
-from .multiplicity import Family, root_of, unit
-from .resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
 
 ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
 MATRIX_CELLS = 2**27  # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
@@ -71,6 +75,8 @@ class Contrasts(NamedTuple):
     replicates: np.ndarray | None  # (A, B), of T under a difference of zero
     influences: np.ndarray  # (C, k), what each observation, or pair of them, adds to the models' estimates
     seed: int  # of the resamples
+    nulls: tuple[NullDistribution, ...] | None = None  # of each T, by the user's own calibration
+    mirrored: bool = False  # whether these are of the models in the other order
 
     @property
     def live(self) -> np.ndarray:
@@ -88,7 +94,14 @@ class Contrasts(NamedTuple):
             expansion=expansion,
             replicates=None if self.replicates is None else -self.replicates,
             influences=-self.influences,
+            mirrored=not self.mirrored,
         )
+
+    def normal_scores(self, t: np.ndarray, backwards: bool) -> np.ndarray:
+        """The standard normal values that lie as far out as T of each live difference does in its null distribution."""
+        nulls = [one for one, live in zip(self.nulls or (), self.live, strict=True) if live]
+        other = backwards != self.mirrored
+        return -ndtri([one.lower(-a) if other else one.upper(a) for one, a in zip(nulls, t.tolist(), strict=True)])
 
     def statistics(self, margin: float) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -135,6 +148,8 @@ def studentise(
 
 
 def choose_calibration(decision: Decision, pairs: int | None, n: int, models: int) -> str:
+    if isinstance(decision.calibration, Calibration):
+        return "own"
     if decision.variance not in ("auto", "jackknife") or pairs is not None:
         return "normal"
     if decision.calibration != "auto":
@@ -175,6 +190,9 @@ def contrasts_of(
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
         if decision.variance == "regularised":
             plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
+    replicates = None
+    if weights is not None:
+        replicates = studentised_replicates(sums.rows, sums.model_diagonal, weights, pairs, sums.matrix, sums.products)
     expanded = calibration == "edgeworth" or (calibration == "bootstrap" and decision.guarded)
     return Contrasts(
         hypothesis=hypothesis,
@@ -189,10 +207,26 @@ def contrasts_of(
         alike=alike,
         regularised=regularised,
         expansion=expansion(hypothesis, sums, rows, pairs, seed) if expanded else None,
-        replicates=None if weights is None else studentised_replicates(sums, weights, pairs),
+        replicates=replicates,
         influences=influences,
         seed=seed,
+        nulls=own_nulls(decision.calibration, estimate, error, rows) if calibration == "own" else None,
     )
+
+
+def own_nulls(calibration: Any, estimate: np.ndarray, error: np.ndarray, rows: np.ndarray) -> tuple[NullDistribution, ...]:
+    """The distribution of T for every difference that varies; the normal one for others, which are not judged."""
+    n, found = rows.shape[1], []
+    influences = 2 * ustatistic.centred(rows) / (n - 2)
+    for value, deviation, own in zip(estimate.tolist(), error.tolist(), influences, strict=True):
+        null = calibration.null(Evidence(n, value / deviation, value, deviation, own)) if deviation > 0 else Edgeworth()
+        if not isinstance(null, NullDistribution):
+            raise TypeError(
+                f"calibration: expected {type(calibration).__name__}.null to return a lksd.statistics.NullDistribution; "
+                f"got {null!r}. Return an instance of a subclass."
+            )
+        found.append(null)
+    return tuple(found)
 
 
 def error_of(variance: np.ndarray, n: int, rounding: np.ndarray) -> np.ndarray:
@@ -287,7 +321,17 @@ def family_of(tests: list[Contrasts], decision: Decision, both: bool) -> Family:
     if tests[0].replicates is not None:
         replicates = joined(test.replicates for test in tests)
     scores = None
-    if replicates is None or decision.guarded:
+    if tests[0].nulls is not None:
+        halves = np.split(plain, 1 + both)
+        ends = np.cumsum([test.live.sum() for test in tests])[:-1]
+        scores = np.concatenate(
+            [
+                test.normal_scores(t, bool(side))
+                for side, half in enumerate(halves)
+                for test, t in zip(tests, np.split(half, ends), strict=True)
+            ]
+        )
+    elif replicates is None or decision.guarded:
         scores = plain
         if tests[0].expansion is not None:
             a, c = (joined(getattr(test.expansion, name) for test in tests) for name in "ac")

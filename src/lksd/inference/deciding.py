@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..domains import Domain, Integers
+from ..results.details import Words
+from ..results.records import read_only
 from .contrasts import Contrasts, against_last
-from .details import Words
-from .records import read_only
 
 
 def deciding_words(test: Contrasts, domain: Domain) -> Words | None:

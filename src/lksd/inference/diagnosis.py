@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._validation import warn
+from ..results.details import NOISY, SHIFTED, Diagnostics
+from ..results.records import read_only
 from ..scores import ScoreEstimate
 from ..scores.lengths import projected
 from ..stein import score_slopes
 from ..stein.bags import Sensitivity
-from .details import NOISY, SHIFTED, Diagnostics
 from .hypotheses import Hypothesis
-from .records import read_only
 
 if TYPE_CHECKING:
     from ..problem import Evidence

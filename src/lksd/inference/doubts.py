@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .details import Diagnostics, Unconverged
+from ..results.details import Diagnostics, Unconverged
 from .hypotheses import Hypothesis
 
 

@@ -9,17 +9,18 @@ import numpy as np
 
 from .._keywords import Options
 from ..engines import Engine
+from ..options import Decision
+from ..results.fit import GoodnessOfFitResult
+from ..results.records import read_only
+from ..statistics.nulls import Calibration, Evidence, replicate_count
+from ..statistics.resampling import multinomial_weights
+from ..statistics.ustatistic import centred, u_statistic
 from ..stein import gram_sums
-from .calibration import replicate_count
 from .diagnosis import diagnose
 from .doubts import Case
-from .fit_result import GoodnessOfFitResult
 from .hypotheses import Hypothesis
 from .influence import contribution_notes, row_doubts
-from .records import read_only
-from .resampling import multinomial_weights
 from .unconverged import chain_doubts
-from .ustatistic import u_statistic
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 def conclude_fit(problem: Problem, engine: Engine) -> GoodnessOfFitResult:
     """The answer about one model."""
-    alpha, seed = problem.options.decision.alpha, problem.options.run.seed
+    decision, seed = problem.options.decision, problem.options.run.seed
     ((name, part),) = problem.evidence(engine).items()
     family = only_one(part.family)
 
     def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
-        return judge_fit(family[0], alpha, seed, engine)
+        return judge_fit(family[0], decision, seed, engine)
 
     result = test(family)
     case = Case(lambda: result, family, test, lambda one: one.reject)
@@ -47,7 +48,7 @@ def conclude_given_fit(family: list[Hypothesis], options: Options, engine: Engin
     """The answer from scores that are given."""
 
     def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
-        return judge_fit(family[0], options.decision.alpha, options.run.seed, engine)
+        return judge_fit(family[0], options.decision, options.run.seed, engine)
 
     result = test(only_one(family))
     doubt = row_doubts(Case(lambda: result, family, test, lambda one: one.reject), family[0].x)
@@ -60,15 +61,19 @@ def only_one(family: list[Hypothesis]) -> list[Hypothesis]:
     return family
 
 
-def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -> GoodnessOfFitResult:
-    """The statistic against its bootstrap."""
-    n = len(hypothesis.x)
-    weights = multinomial_weights(n, replicate_count(alpha), seed) - 1
+def judge_fit(hypothesis: Hypothesis, decision: Decision, seed: int, engine: Engine) -> GoodnessOfFitResult:
+    """The statistic against its bootstrap, or against the distribution that the user's calibration says."""
+    n, alpha, own = len(hypothesis.x), decision.alpha, isinstance(decision.calibration, Calibration)
+    weights = multinomial_weights(n, 0 if own else replicate_count(alpha), seed) - 1
     sums = gram_sums(hypothesis.operator, hypothesis.kernel, hypothesis.x, hypothesis.scores, np.ones(1), weights, engine=engine)
     ksd = float(u_statistic(sums.rows))
-    replicates = np.sum(weights * sums.products, 0) / (n - 1)
-    statistic = n * ksd
-    pvalue = (int(np.sum(replicates >= statistic)) + 1) / (len(replicates) + 1)
+    statistic, replicates = n * ksd, np.sum(weights * sums.products, 0) / (n - 1)
+    pvalue, deviation, null = (int(np.sum(replicates >= statistic)) + 1) / (len(replicates) + 1), 0.0, None
+    if isinstance(decision.calibration, Calibration):
+        deviation = float(np.sqrt(2 * np.sum(sums.squares) / (n * (n - 1)))) if sums.squares is not None else 0.0
+        influences = 2 * centred(sums.rows) / (n - 2)
+        null = decision.calibration.null(Evidence(n, statistic, ksd, deviation / n, influences))
+        pvalue = float(null.upper(statistic))
     return GoodnessOfFitResult(
         statistic=statistic,
         pvalue=pvalue,
@@ -81,5 +86,6 @@ def judge_fit(hypothesis: Hypothesis, alpha: float, seed: int, engine: Engine) -
         operator=hypothesis.operator_name,
         contributions=read_only(sums.rows / (n * (n - 1))),
         replicates=len(replicates),
-        null_deviation=float(replicates.std()),
+        null_deviation=deviation if own else float(replicates.std()),
+        null=null,
     )

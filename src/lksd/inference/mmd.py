@@ -11,10 +11,10 @@ from .._documents import as_tokens, is_ragged, is_sparse
 from .._jax import one_call
 from .._validation import check_count, check_probability, check_range, check_reals, column_names, in_columns
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
-from .calibration import Edgeworth
+from ..results.mmd import MMDResult
+from ..results.records import as_settings
+from ..statistics.nulls import Edgeworth
 from .kernel_sums import cross_sums, own_sums
-from .results import MMDResult
-from .settings import as_settings
 
 
 @one_call

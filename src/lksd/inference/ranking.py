@@ -6,22 +6,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from .._keywords import Options
 from ..engines import Engine
 from ..options import Decision
-from . import ustatistic
-from .calibration import Edgeworth
+from ..results.ranking import RankResult, enumerated
+from ..results.records import read_only
+from ..statistics import ustatistic
+from ..statistics.multiplicity import Adjusted, adjust
+from ..statistics.nulls import Edgeworth, largest_of
+from ..statistics.selection import selective_pvalues
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
 from .diagnosis import chain_quality
 from .doubts import Case
 from .hypotheses import Hypothesis
 from .influence import contribution_notes, row_doubts
-from .multiplicity import Adjusted, adjust
-from .rank_result import RankResult, enumerated
-from .records import read_only
-from .selection import selective_pvalues
 from .unconverged import chain_doubts
 
 if TYPE_CHECKING:
@@ -159,6 +159,10 @@ def simultaneous_ends(test: Contrasts, adjusted: Adjusted, hypotheses: int, deci
         above, below = null.quantile(z), -null.quantile(-z)
         if decision.guarded:
             above, below = np.maximum(above, z), np.maximum(below, z)
+    if test.nulls is not None:
+        tail = float(ndtr(-z))
+        above = np.array([one.upper_quantile(tail) for one in test.nulls])
+        below = np.array([-one.lower_quantile(tail) for one in test.nulls])
     estimate, error = test.plain
     lower, upper = estimate - error * np.maximum(above, resampled), estimate + error * np.maximum(below, resampled)
     steadied = test.regularised  # both forms of the difference must exclude a value
@@ -169,10 +173,12 @@ def simultaneous_ends(test: Contrasts, adjusted: Adjusted, hypotheses: int, deci
 
 
 def calibration_of(test: Contrasts, decision: Decision) -> str:
+    if test.nulls is not None:
+        return str(test.nulls[0])
     used = ["joint bootstrap"] * (test.replicates is not None) + ["Edgeworth"] * (test.expansion is not None)
     if not used:
         return "normal"
-    return f"largest p of {', '.join(used)} and normal" if decision.guarded else used[0]
+    return largest_of([*used, "normal"]) if decision.guarded else used[0]
 
 
 def notes_of(test: Contrasts, names: tuple[str, ...], decision: Decision) -> list[str]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
+from ..results.details import Unconverged
 from ..stein import score_slopes
-from .details import Unconverged
 from .doubts import Case, Doubts
 from .hypotheses import Hypothesis
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .rendering import render
 
 if TYPE_CHECKING:
-    from ..inference.results import TestResult
+    from ..results.base import TestResult
     from ..scores import ScoreEstimate
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._text import number
-from ..inference.details import Words
+from ..results.details import Words
 
 if TYPE_CHECKING:
-    from ..inference.results import ComparisonResult
+    from ..results.comparison import ComparisonResult
 
 SHOWN = 8  # on each side
 LARGEST_IMAGE = 128  # pixels of its longer side
@@ -20,9 +20,9 @@ LONGEST_DOCUMENT, WIDEST_ROW = 60, 12  # words, columns
 
 
 class Shown(NamedTuple):
-    """One observation: what it adds to the difference, and its image or text."""
+    """One observation: its number and label, what it adds to the difference, and its image or text."""
 
-    number: int
+    number: str
     share: str
     image: str = ""
     text: str = ""
@@ -42,8 +42,16 @@ def deciding(result: ComparisonResult, observations, sign: int) -> list[Shown]:
     """The observations with the largest parts of this sign."""
     parts = result.contributions
     order = np.argsort(-sign * parts, kind="stable")[:SHOWN]
-    chosen = [(result.row(i), parts[i]) for i in order if sign * parts[i] > 0]
-    return [Shown(row, f"{part:+.3g}", *pictured(observations, row, result.words)) for row, part in chosen]
+    return [
+        Shown(numbered(result, i), f"{parts[i]:+.3g}", *pictured(observations, result.row(i), result.words))
+        for i in order
+        if sign * parts[i] > 0
+    ]
+
+
+def numbered(result: ComparisonResult, i: int) -> str:
+    """The row of an observation, with its label where it has one."""
+    return " ".join(filter(None, (str(result.row(i)), result.label(i))))
 
 
 def pictured(observations, index: int, words: Words | None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, rhat_text
-from ..inference.details import NOISY, SHIFTED
+from ..results.details import NOISY, SHIFTED
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import pairs, render_page, shown
@@ -20,8 +20,8 @@ from .rendering import pairs, render_page, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..inference.rank_result import RankResult
-    from ..inference.results import ComparisonResult
+    from ..results.comparison import ComparisonResult
+    from ..results.ranking import RankResult
 
 LONGEST_NAME = 200
 LISTED = 50  # rows of the sortable tables
@@ -36,10 +36,10 @@ VARIABLES = {
 }
 
 
-def write_report(result: ComparisonResult, path: str | Path, names: tuple[str, str], observations) -> None:
+def write_report(result: ComparisonResult, path: str | Path, observations) -> None:
     """Write the page; a file that is there already is replaced only once the new one is whole."""
     path = check_path(path)
-    write_whole(path, report_page(result, names, observations))
+    write_whole(path, report_page(result, observations))
 
 
 def write_ranking(result: RankResult, path: str | Path, title: str) -> None:
@@ -79,18 +79,16 @@ def check_path(path: str | Path) -> Path:
     return path
 
 
-def report_page(result: ComparisonResult, names: tuple[str, str], observations) -> str:
+def report_page(result: ComparisonResult, observations=None) -> str:
     """The report as text."""
-    if isinstance(names, str) or len(names) != 2:
-        raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
     if observations is not None:
         check_observations(observations, result.n, result.kept)
-    two_sided = result.alternative == "two-sided"
+    result = result.with_names([shown(name, LONGEST_NAME) for name in result.names])
+    (p, q), two_sided = result.names, result.alternative == "two-sided"
     return render_page(
         "report.html",
         result=result,
-        names=[shown(str(name), LONGEST_NAME) for name in names],
-        question="Which of P and Q fits the data better?" if two_sided else "Does Q fit the data better than P?",
+        question=f"Which of {p} and {q} fits the data better?" if two_sided else f"Does {q} fit the data better than {p}?",
         hypothesis=f"{result.question}.",
         pvalue=result.pvalue_line,
         plots={
@@ -103,11 +101,7 @@ def report_page(result: ComparisonResult, names: tuple[str, str], observations) 
         },
         for_q=deciding(result, observations, 1),
         for_p=deciding(result, observations, -1),
-        contributions=Table(
-            ("observation", "adds to P - Q", "speaks for"),
-            [(str(i), number(part), "Q" if part > 0 else "P") for i, part in result.documents(LISTED)],
-            left=(2,),
-        ),
+        contributions=contributions_table(result),
         words=words_table(result),
         quality=quality_table(result),
         advice=advice(result),
@@ -124,18 +118,31 @@ def can_be_settled(result: ComparisonResult) -> bool:
     return result.standard_error > 0 and result.required_n(0.8) < float("inf")
 
 
+def contributions_table(result: ComparisonResult) -> Table:
+    """The observations with the largest parts, with their labels where they have some."""
+    p, q = result.names
+    rows = [
+        (str(result.row(i)), number(result.contributions[i]), q if result.contributions[i] > 0 else p, result.label(i))
+        for i in result.deciding(LISTED)
+    ]
+    header = ("observation", "adds to P - Q", "favours", "label")
+    columns = 3 if result.labels is None else 4
+    return Table(header[:columns], [row[:columns] for row in rows], left=(2, 3))
+
+
 def words_table(result: ComparisonResult) -> Table | None:
     if result.words is None:
         return None
-    rows = [(word, number(part), "Q" if part > 0 else "P") for word, part in result.words.top(LISTED)]
-    return Table((result.words.kinds[1], "adds to P - Q", "speaks for"), rows, left=(0, 2))
+    p, q = result.names
+    rows = [(word, number(part), q if part > 0 else p) for word, part in result.words.top(LISTED)]
+    return Table((result.words.kinds[1], "adds to P - Q", "favours"), rows, left=(0, 2))
 
 
 def quality_table(result: ComparisonResult) -> Table | None:
-    quality = result.diagnostics
+    quality, (p, q) = result.diagnostics, result.names
     if quality is None:
         return None
-    rows = {"scores of P": quality.method_p, "scores of Q": quality.method_q}
+    rows = {f"scores of {p}": quality.method_p, f"scores of {q}": quality.method_q}
     if quality.rhat is not None and quality.ess is not None:
         rows |= {
             "largest R-hat": rhat_text(quality.rhat),
@@ -143,9 +150,9 @@ def quality_table(result: ComparisonResult) -> Table | None:
             "divergences": str(quality.divergences),
         }
     if quality.noise_share is not None:
-        rows["share of MCMC noise in the variance"] = f"{quality.noise_share:.2%}"
+        rows["share of MCMC error in the variance of the difference"] = f"{quality.noise_share:.2%}"
     if quality.start_shift is not None:
-        rows["the chains' beginnings move T by"] = f"{quality.start_shift:.2f}"
+        rows["largest shift of T by the chains' starting points"] = f"{quality.start_shift:.2f}"
     return pairs(("", ""), rows)
 
 
@@ -160,7 +167,7 @@ def advice(result: ComparisonResult) -> str:
     if (quality.start_shift or 0.0) > SHIFTED:
         return f"Chains that started at different points differ: T moves by {quality.start_shift:.2f}. A longer warm-up would help."
     if (quality.noise_share or 0.0) > NOISY:
-        return "Noise of the chains makes much of the test's variance: more draws would sharpen it."
+        return "MCMC error accounts for much of the variance of the difference: more draws would sharpen the test."
     return "The chains have mixed well enough for this test."
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._text import visible
-from ..inference.calibration import Bootstrap, Conservative, NullDistribution, Steadied
+from ..statistics.nulls import Bootstrap, Conservative, NullDistribution, Steadied
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..inference.rank_result import RankResult
-    from ..inference.results import ComparisonResult
+    from ..results.comparison import ComparisonResult
+    from ..results.ranking import RankResult
 
 INK, ACCENT, WARM, FAINT, SHADE = "#1f2933", "#0b6e99", "#b45309", "#9aa5b1", "#d9e2ec"
+LONGEST_NAME = 40  # characters of a model's name
+LONGEST_TICK = 28  # of what stands beside an axis
+LONGEST_LABEL = 24  # of an observation's
+LABELLED = 3  # observations on each side whose labels are shown
 POINTS = 400  # of a curve; more are not seen
 WORDS = 8
 GOOD_RHAT, GOOD_ESS = 1.01, 100.0
@@ -41,15 +46,36 @@ def literally(text: str) -> str:
     return visible(text).replace("$", r"\$")
 
 
+def called(name: str, longest: int = LONGEST_NAME) -> str:
+    """The name of a model, or a label, at a length that fits a plot."""
+    return literally(name if len(name) <= longest else f"{name[: longest - 3]}...")
+
+
+def in_lines(text: str, width: int) -> str:
+    """The text in lines that fit a plot."""
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def difference_of(result: ComparisonResult) -> str:
+    return " - ".join(map(called, result.names))
+
+
+def headline(result: ComparisonResult) -> str:
+    """The sentence up to a colon that is not in a name."""
+    said = result.with_names([called(name) for name in result.names]).sentence
+    if result.better_role is None:
+        said = said.split(": a new sample" if said.startswith("Undecided") else ":")[0]
+    return in_lines(said.removesuffix(".") + ".", max(60, 95 - max(map(len, result.names))))
+
+
 def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     """Both squared discrepancies and their difference, each with a 95 % interval."""
     ax = new_axes(ax, height=2.4)
     low, high = result.confidence_interval()
-    rows = [
-        ("P - Q", result.difference, low, high, ACCENT),
-        ("Q", result.ksd_q, result.ksd_q - 1.96 * result.ksd_q_error, result.ksd_q + 1.96 * result.ksd_q_error, INK),
-        ("P", result.ksd_p, result.ksd_p - 1.96 * result.ksd_p_error, result.ksd_p + 1.96 * result.ksd_p_error, INK),
-    ]
+    rows = [(in_lines(difference_of(result), LONGEST_TICK), result.difference, low, high, ACCENT)]
+    models = ((result.names[1], result.ksd_q, result.ksd_q_error), (result.names[0], result.ksd_p, result.ksd_p_error))
+    for name, value, error in models:
+        rows.append((called(name, LONGEST_TICK), value, value - 1.96 * error, value + 1.96 * error, INK))
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     for height, (_, value, start, end, color) in enumerate(rows):
         if math.isfinite(start) and math.isfinite(end):
@@ -58,7 +84,7 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.set_xlabel("squared kernel Stein discrepancy (smaller fits better)")
-    ax.set_title(result.sentence.split(":")[0].removesuffix(".") + ".", loc="left", fontsize=10)
+    ax.set_title(headline(result), loc="left", fontsize=10)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
@@ -78,7 +104,7 @@ def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
         ax.plot([result.differences[height, 0]], [height], marker="o", color=color, markersize=6)
     for color, label in ((ACCENT, "not shown to be worse than another"), (WARM, "worse than another")):
         ax.plot([], [], marker="o", linestyle="", color=color, label=label)
-    ax.set_yticks(range(count), [literally(name)[:40] for name in result.names], fontsize=8 if count > 12 else None)
+    ax.set_yticks(range(count), [literally(name)[:LONGEST_NAME] for name in result.names], fontsize=8 if count > 12 else None)
     ax.set_ylim(count - 0.4, -0.6)
     pad = 0.05 * (max(finite) - min(finite) or 1.0)
     ax.set_xlim(min(finite) - pad, max(finite) + pad)
@@ -114,7 +140,7 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     ax.set_ylim(-0.2 * peak, 1.75 * peak)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
-    ax.set_xlabel("difference of squared discrepancies, P - Q")
+    ax.set_xlabel(in_lines(f"difference of squared discrepancies, {difference_of(result)}", 80))
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK, handlelength=1.4)
     return ax
 
@@ -141,14 +167,26 @@ def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes
     ax = new_axes(ax)
     ordered = np.sort(result.contributions)
     where = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).astype(int))
-    for sign, color, label in ((1, ACCENT, "for Q"), (-1, WARM, "for P")):
+    for sign, color, name in ((1, ACCENT, result.names[1]), (-1, WARM, result.names[0])):
         side = np.where(sign * ordered[where] > 0, ordered[where], 0.0)
-        ax.fill_between(where + 1, side, color=color, linewidth=0, label=label)
+        ax.fill_between(where + 1, side, color=color, linewidth=0, label=f"for {called(name)}")
     ax.axhline(0.0, color=FAINT, linewidth=1)
     ax.set_xlabel("observations, sorted")
-    ax.set_ylabel("adds to P - Q")
+    ax.set_ylabel(in_lines(f"adds to {difference_of(result)}", 36))
+    for sign in (1, -1) if result.labels is not None else ():
+        name_the_largest(result, ax, sign)
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK)
     return ax
+
+
+def name_the_largest(result: ComparisonResult, ax: Axes, sign: int) -> None:
+    """Write the rows and labels of the observations that add most, or take most, across the axis from where they are drawn."""
+    parts = sign * result.contributions
+    order = [i for i in np.argsort(-parts, kind="stable")[:LABELLED] if parts[i] > 0]
+    if order:
+        text = "\n".join(f"{result.row(i)} {called(result.label(i), LONGEST_LABEL)}" for i in order)
+        x, side, end = (result.n, "right", "top") if sign > 0 else (1, "left", "bottom")
+        ax.annotate(text, (x, 0), (0, -4 * sign), textcoords="offset points", ha=side, va=end, fontsize=7, color=INK)
 
 
 def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
@@ -160,7 +198,8 @@ def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
     ax.set_yticks(range(len(top)), [literally(word)[:24] for word, _ in top], fontsize=8)
     ax.axvline(0.0, color=FAINT, linewidth=1)
     ax.locator_params(axis="x", nbins=3)
-    ax.set_xlabel(f"{result.words.kinds[1] if result.words is not None else 'word'}s: add to P - Q")
+    kind = result.words.kinds[1] if result.words is not None else "word"
+    ax.set_xlabel(in_lines(f"{kind}s: add to {difference_of(result)}", 80))
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from ..inference.records import versions
+from ..results.records import versions
 from .experiment import Experiment, Outcome
 
 PATIENCE = 60.0  # seconds to wait for another process that writes

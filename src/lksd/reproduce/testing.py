@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..inference.beside_mmd import mmd_of_means
-from ..inference.calibration import BOOTSTRAP_LIMIT
 from ..inference.comparison import decide
 from ..inference.contrasts import studentise
 from ..inference.hypotheses import Hypothesis
@@ -19,6 +18,7 @@ from ..inference.kernel_sums import own_sums
 from ..inference.mmd import judge_means
 from ..kernels import Kernel, PerCoordinate
 from ..options import Decision
+from ..statistics.nulls import BOOTSTRAP_LIMIT
 from ..stein import Langevin, SteinOperator
 from ..stein.gram import gram_matrix
 from .experiment import Outcome, Task, timed

@@ -5,9 +5,8 @@ import oracles
 import pytest
 from scipy import stats
 
-from lksd.inference import calibration, multiplicity
-from lksd.inference.resampling import all_pairs, multinomial_weights, studentised_replicates
-from lksd.stein import GramSums
+from lksd.statistics import multiplicity, nulls
+from lksd.statistics.resampling import all_pairs, multinomial_weights, studentised_replicates
 
 N = 12
 
@@ -18,11 +17,11 @@ def matrix(seed=0):
     return a @ np.diag([1.0, -0.7, 0.3]) @ a.T
 
 
-def sums_of(h, weights):
+def replicates_of(h, weights):
     """Of a model whose matrix is h plus another's, in which nothing but the diagonal counts."""
     off, other = oracles.off_diagonal(h), np.full(N, 10.0)
-    rows, diagonal = np.stack([off.sum(1), np.zeros(N)]), np.stack([np.diag(h) + other, other])
-    return GramSums(rows, diagonal, off.sum(1)[None], np.sum(off**2), np.diag(h)[None], (off @ weights)[None])
+    diagonal = np.stack([np.diag(h) + other, other])
+    return studentised_replicates(off.sum(1)[None], diagonal, weights, all_pairs(2), products=(off @ weights)[None])[0]
 
 
 def test_bootstrap_equals_resampling_rows():
@@ -30,7 +29,7 @@ def test_bootstrap_equals_resampling_rows():
     h = matrix()
     draws = np.random.default_rng(1).integers(0, N, size=(20, N))
     weights = np.stack([np.bincount(draw, minlength=N) for draw in draws], 1).astype(float)
-    replicates = studentised_replicates(sums_of(h, weights), weights, all_pairs(2))[0]
+    replicates = replicates_of(h, weights)
     for draw, t in zip(draws, replicates, strict=True):
         resampled = h[np.ix_(draw, draw)]
         expected = np.sqrt(N) * (oracles.u_statistic(resampled) - h.mean()) / np.sqrt(oracles.jackknife(resampled))
@@ -53,12 +52,12 @@ def test_edgeworth_equals_its_formula():
     q = h - u - g[:, None] - g
     skewness = np.mean(g**3) / s**3
     curvature = sum(g[i] * q[i, j] * g[j] for i in range(N) for j in range(N) if i != j) / (N * (N - 1)) / s**3
-    fitted = calibration.expansions(rows[None], np.arange(N), np.array([g @ oracles.off_diagonal(h) @ g]))
+    fitted = nulls.expansions(rows[None], np.arange(N), np.array([g @ oracles.off_diagonal(h) @ g]))
     assert fitted.a == pytest.approx((2 * skewness + 3 * curvature) / (6 * np.sqrt(N)), rel=1e-9)
     assert fitted.c == pytest.approx((skewness + 3 * curvature) / (6 * np.sqrt(N)), rel=1e-9)
 
 
-@pytest.mark.parametrize("null", [calibration.Edgeworth(), calibration.Edgeworth(0.2, -0.1), calibration.Edgeworth(-0.3, 0.2)])
+@pytest.mark.parametrize("null", [nulls.Edgeworth(), nulls.Edgeworth(0.2, -0.1), nulls.Edgeworth(-0.3, 0.2)])
 def test_edgeworth_quantiles_invert_the_tails(null):
     for probability in (0.001, 0.05, 0.5, 0.9):
         assert null.upper(null.upper_quantile(probability)) == pytest.approx(probability, rel=1e-9)
@@ -67,7 +66,7 @@ def test_edgeworth_quantiles_invert_the_tails(null):
 
 def test_bootstrap_quantile_and_pvalue_decide_alike():
     replicates = np.random.default_rng(3).normal(size=199)
-    null = calibration.Bootstrap.of(replicates)
+    null = nulls.Bootstrap.of(replicates)
     for alpha in (0.01, 0.05, 0.1):
         for t in np.concatenate([replicates, replicates + 1e-9, [9.0, -9.0]]):
             assert (null.upper(t) <= alpha) == (t > null.upper_quantile(alpha))
@@ -77,7 +76,7 @@ def test_bootstrap_quantile_and_pvalue_decide_alike():
 
 
 def test_conservative_takes_the_larger():
-    null = calibration.Conservative((calibration.Edgeworth(0.1, -0.2),))
+    null = nulls.Conservative((nulls.Edgeworth(0.1, -0.2),))
     for t in (-2.0, 0.3, 2.0):
         assert null.upper(t) == max(null.corrected[0].upper(t), stats.norm.sf(t))
         assert null.lower(t) == max(null.corrected[0].lower(t), stats.norm.cdf(t))
@@ -96,8 +95,8 @@ def test_edgeworth_corrects_a_skewed_u_statistic():
         t = np.sqrt(n) * x.mean() / x.std(ddof=1)
         g = rows / (n - 1) - rows.sum() / (n * (n - 1))
         h = (x[:, None] + x) / 2
-        terms = calibration.expansions(rows[None], np.arange(n), np.array([g @ oracles.off_diagonal(h) @ g]))
-        null = calibration.Edgeworth(terms.a[0], terms.c[0])
+        terms = nulls.expansions(rows[None], np.arange(n), np.array([g @ oracles.off_diagonal(h) @ g]))
+        null = nulls.Edgeworth(terms.a[0], terms.c[0])
         corrected += null.lower(t) <= 0.05
         plain += stats.norm.cdf(t) <= 0.05
     assert stats.binomtest(plain, trials, 0.055, alternative="greater").pvalue < 1e-6

@@ -1,4 +1,4 @@
-"""Frozen records as plain JSON, and back."""
+"""Frozen records as plain JSON and back, and the options of a call as plain values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import jax
 import numpy as np
 
 from .._storage import checksum
+from .._validation import column_names
+from ..scores import ScoreEstimate
 
 BESIDE = {"beside": True}  # metadata of a field that is written beside the record, not inside
 RECORD = "record"  # the entry that tells a record from everything else, and names its type
@@ -29,11 +32,16 @@ def versions() -> dict[str, str]:
     return dict(_versions())
 
 
+class MissingClass(LookupError):
+    """A file names a class that is not defined in this process."""
+
+
 def as_record(value: Any, inside: tuple[str, ...]) -> dict[str, Any]:
     """The name of the record's type, and its fields."""
+    name = type(value).__name__
     if RECORD in inside:
-        raise ValueError(f"{type(value).__name__}: a field called {RECORD!r} would hide the record's type. Rename it.")
-    return {RECORD: type(value).__name__, **{name: encode(getattr(value, name)) for name in inside}}
+        raise ValueError(f"{name}: a field called {RECORD!r} would hide the record's type. Rename it.")
+    return {RECORD: name, **{name: encode(getattr(value, name)) for name in inside}}
 
 
 def encode(value: Any) -> Any:
@@ -41,7 +49,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return as_record(value, value._fields)  # type: ignore[attr-defined]
     if is_dataclass(value):
-        return as_record(value, tuple(f.name for f in fields(value) if "beside" not in f.metadata))
+        return as_record(value, tuple(f.name for f in fields(value) if f.init and "beside" not in f.metadata))
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return encode(value.item())
     if isinstance(value, np.ndarray):
         if np.issubdtype(value.dtype, np.integer):
             return {"integers": value.tolist()}
@@ -52,7 +62,12 @@ def encode(value: Any) -> Any:
         return [encode(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
-    return value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(
+        "to_json: expected numbers, strings, arrays, and tuples or frozen dataclasses of these in a result; "
+        f"got {type(value).__name__}. Make it one of these."
+    )
 
 
 def decode(value: Any, kinds: Mapping[str, type]) -> Any:
@@ -62,6 +77,8 @@ def decode(value: Any, kinds: Mapping[str, type]) -> Any:
     if not isinstance(value, dict):
         return value
     if RECORD in value:  # first, since its fields may have any other name
+        if value[RECORD] not in kinds:
+            raise MissingClass(value[RECORD])
         arguments = {name: decode(part, kinds) for name, part in value.items() if name != RECORD}
         return kinds[value[RECORD]](**arguments)
     if value.keys() == {"float"}:
@@ -84,3 +101,22 @@ def record_checksum(record: dict[str, Any]) -> str:
 def read_only(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
+
+
+def as_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Every option as it was given; objects by their text, arrays by their shape."""
+    return {name: plain(value) for name, value in options.items()}
+
+
+def plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, ScoreEstimate):
+        return f"scores {value.method}"
+    if isinstance(value, (tuple, list)) and len(value) <= 20:
+        return [plain(entry) for entry in value]
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        return f"array of shape {value.shape}" if value.shape else value.item()
+    if column_names(value) is not None:
+        return f"data frame of shape {tuple(value.shape)}"
+    return getattr(value, "__name__", str(value))

@@ -7,36 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .calibration import Bootstrap, Conservative, Edgeworth, Steadied
+from ..statistics.nulls import NULLS
+from ..statistics.ustatistic import Components
+from .base import CHECKED, READABLE, SCHEMA, TestResult
+from .comparison import ComparisonResult
 from .details import Diagnostics, Unconverged, Words
-from .fit_result import GoodnessOfFitResult
+from .fit import GoodnessOfFitResult
+from .mmd import MMDResult
 from .plausibility import check_record, check_result
-from .rank_result import RankResult
-from .records import decode, record_checksum
-from .results import CHECKED, READABLE, SCHEMA, ComparisonResult, MMDResult, TestResult
-from .ustatistic import Components
+from .ranking import RankResult
+from .records import MissingClass, decode, record_checksum
 
-KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        ComparisonResult,
-        MMDResult,
-        GoodnessOfFitResult,
-        RankResult,
-        Edgeworth,
-        Bootstrap,
-        Conservative,
-        Steadied,
-        Components,
-        Diagnostics,
-        Unconverged,
-        Words,
-    )
-}
+RECORDS = (ComparisonResult, MMDResult, GoodnessOfFitResult, RankResult, Components, Diagnostics, Unconverged, Words)
+KINDS: dict[str, type] = {kind.__name__: kind for kind in RECORDS}
 
 
 def load_result(path: str | Path):
-    """Read a result written by ``to_json``. A file that was cut, changed or damaged since is refused."""
+    """Read a result written by ``to_json``. A file that was cut, changed or damaged since is refused.
+
+    The module of a null distribution of your own must be imported before.
+    """
     try:
         record = json.loads(
             Path(path).read_text(encoding="utf-8"), object_pairs_hook=without_doubles, parse_constant=refuse_constant
@@ -48,12 +38,17 @@ def load_result(path: str | Path):
     try:
         if ("checksum" in record or record["schema"] >= CHECKED) and record.get("checksum") != record_checksum(record):
             raise ValueError("the content is not what was written")
-        result = decode(record["result"], KINDS)
+        result = decode(record["result"], NULLS | KINDS)
         if not isinstance(result, TestResult):
             raise TypeError("no result inside")
         check_record(result)
         check_result(result)
         return replace(result, settings=as_dict(record["settings"]), versions=as_dict(record["versions"]))
+    except MissingClass as error:
+        raise ValueError(
+            f"{path}: the result holds a {error}, a class that is not defined here. Import the module that defines it, and load "
+            "the file again."
+        ) from None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the result is damaged or from another version ({error}). Run the test again.") from error
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr
 
-from .calibration import Bootstrap
+from .nulls import Bootstrap
 
 NORMAL_DRAWS = 19_999
 CELLS = 2**22  # numbers of the draws that are held at once

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
+from ..statistics.nulls import NullDistribution
+from .base import TestResult
 from .details import Diagnostics
-from .results import TestResult
 from .verdicts import marked
 
 
@@ -24,11 +25,17 @@ class GoodnessOfFitResult(TestResult):
     null_deviation: float = math.nan
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
+    labels: tuple[str, ...] | None = None  # of the observations, where the rows of the data had some
+    null: NullDistribution | None = None  # of the statistic, by the user's own calibration in the place of the bootstrap
 
     @property
     def _verdict(self) -> str:
         p = pvalue_text(self.pvalue)
         return f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
+
+    @property
+    def calibration(self) -> str:
+        return f"bootstrap with {self.replicates:,} resamples" if self.null is None else str(self.null)
 
     @property
     def question(self) -> str:
@@ -45,10 +52,10 @@ class GoodnessOfFitResult(TestResult):
             self.question,
             "",
             f"squared KSD = {number(self.ksd)}, n KSD^2 = {self.statistic:.3f}, {p}, n = {self.n}",
-            f"bootstrap with {self.replicates} replicates",
+            f"p-value  {self.calibration}",
             f"kernel   {visible(self.kernel)}",
             f"operator {visible(self.operator)}",
-            *(visible(line) for line in (str(self.diagnostics).splitlines() if self.diagnostics else ())),
+            *(self.diagnostics.lines() if self.diagnostics else ()),
             "",
             *(f"Note: {visible(note)}" for note in self.notes),
             self.sentence,

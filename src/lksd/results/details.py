@@ -8,7 +8,8 @@ import numpy as np
 
 from .._text import pvalue_text, rhat_text, visible
 
-NOISY = 0.2  # share of MCMC noise in the variance from which it is warned of
+ROLES = ("P", "Q")  # the models of a comparison, in formulas and where they have no names
+NOISY = 0.2  # share of MCMC error in the variance from which it is warned of
 SHIFTED = 0.5  # of T, by the chains' starting points
 
 
@@ -63,14 +64,20 @@ class Diagnostics:
     unconverged: tuple[Unconverged, ...] = ()
     withheld: str | None = None
 
-    def __str__(self) -> str:
-        lines = [f"scores P {self.method_p}", f"scores Q {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
+    def lines(self, names: tuple[str, str] = ROLES) -> list[str]:
+        """The diagnostics in words, for models that are called so."""
+        p, q = (f"scores {role}" if name == role else f"scores of {name}:" for role, name in zip(ROLES, names, strict=True))
+        lines = [f"{p} {self.method_p}", f"{q} {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
         if self.rhat is not None and self.ess is not None:
             lines.append(f"R-hat at most {rhat_text(self.rhat)}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
         if self.noise_share is not None:
-            started = "" if self.start_shift is None else f", the chains' beginnings move T by {self.start_shift:.2f}"
-            lines.append(f"MCMC noise makes {self.noise_share:.2%} of the variance{started}")
-        return "\n".join(map(visible, lines))
+            of = "difference" if self.method_q else "statistic"
+            shift = "" if self.start_shift is None else f"; the chains' starting points shift T by at most {self.start_shift:.2f}"
+            lines.append(f"MCMC error accounts for {self.noise_share:.2%} of the variance of the {of}{shift}.")
+        return [visible(line) for line in lines]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
 
 @dataclass(frozen=True, eq=False)

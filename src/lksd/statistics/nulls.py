@@ -8,6 +8,7 @@ degeneracy it is the other way round: the normal threshold keeps the level and t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +25,48 @@ BOOTSTRAP_LIMIT = 1_000  # observations up to which calibration="auto" bootstrap
 SMALLEST_ALPHA = 0.0005  # below which a bootstrap would need more than 20,000 replicates
 EDGEWORTH_ROWS = 2_000  # observations from which the expansion's second moment is taken
 
+NULLS: dict[str, type[NullDistribution]] = {}  # by their names, as files know them
+
+
+def is_own(kind: type) -> bool:
+    return kind.__module__.startswith("lksd.")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a calibration sees of a difference of two models.
+
+    Attributes
+    ----------
+    n : int
+        The number of observations.
+    statistic, difference, standard_error : float
+        T = difference / standard_error, with the difference U(P) - U(Q).
+    influences : (n,) array
+        The influence of each observation on the difference, centred: U - E U is about their mean over a new sample, and the
+        jackknife's standard error is their standard deviation (``ddof=1``) over the root of n.
+    """
+
+    n: int
+    statistic: float
+    difference: float
+    standard_error: float
+    influences: Float[np.ndarray, " n"]
+
 
 class NullDistribution(ABC):
-    """The distribution of T when the true difference is zero."""
+    """The distribution of T when the true difference is zero.
+
+    A subclass is known by its name as soon as it is defined, so that results which hold it can be read from files. It should be a
+    frozen dataclass whose fields are numbers, strings, arrays, or tuples of these.
+    """
+
+    def __init_subclass__(cls, **options) -> None:
+        super().__init_subclass__(**options)
+        known = NULLS.get(cls.__name__)
+        if known is not None and is_own(known) and not is_own(cls):
+            raise TypeError(f"{cls.__name__}: expected a name that no null distribution of lksd has. Rename the class.")
+        NULLS[cls.__name__] = cls
 
     @abstractmethod
     def upper(self, t: float) -> float:
@@ -47,9 +87,22 @@ class NullDistribution(ABC):
     @abstractmethod
     def __str__(self) -> str: ...
 
+    @property
+    def details(self) -> str:
+        """Figures that its text leaves out."""
+        return ""
+
     def normal_score(self, t: float, two_sided: bool) -> float:
         """The standard normal value that lies as far out as t does here, on its own side or above."""
         return float(ndtri(self.lower(t))) if two_sided and t < 0 else float(-ndtri(self.upper(t)))
+
+
+class Calibration(ABC):
+    """How the null distribution of a statistic is found: ``calibration=`` takes an object of a subclass."""
+
+    @abstractmethod
+    def null(self, sample: Evidence) -> NullDistribution:
+        """The distribution of T under a true difference of zero."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +137,11 @@ class Edgeworth(NullDistribution):
         return float(self.quantile(ndtri(probability)))
 
     def __str__(self) -> str:
-        return "normal" if self.a == self.c == 0 else f"Edgeworth (a = {self.a:.3g}, c = {self.c:.3g})"
+        return "normal" if self.a == self.c == 0 else "Edgeworth"
+
+    @property
+    def details(self) -> str:
+        return "" if self.a == self.c == 0 else f"Edgeworth with a = {self.a:.3g}, c = {self.c:.3g}"
 
 
 @dataclass(frozen=True)
@@ -120,15 +177,15 @@ class Bootstrap(NullDistribution):
         return int(np.floor(round(probability * (len(self.replicates) + 1), 9)))
 
     def __str__(self) -> str:
-        return f"bootstrap ({len(self.replicates)} replicates)"
+        return f"bootstrap with {len(self.replicates):,} resamples"
 
 
 @dataclass(frozen=True)
 class Conservative(NullDistribution):
     """Corrected distributions, none of which is trusted to be narrower than the others or than the normal limit.
 
-    Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) a large
-    U makes its own resamples look skewed in its favour; the normal threshold is safe there. Where T is strongly skewed
+    Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) and U is large by chance, the
+    bootstrap inherits that error and understates the p-value; the normal threshold is safe there. Where T is strongly skewed
     the resamples correct too little of it. So a correction may raise a p-value above the normal one, not lower it.
     """
 
@@ -151,7 +208,11 @@ class Conservative(NullDistribution):
         return min(one.lower_quantile(probability) for one in self.every)
 
     def __str__(self) -> str:
-        return f"largest p of {', '.join(str(one) for one in self.corrected)} and normal"
+        return largest_of([str(one) for one in self.every])
+
+    @property
+    def details(self) -> str:
+        return ", ".join(filter(None, (one.details for one in self.corrected)))
 
 
 @dataclass(frozen=True)
@@ -175,7 +236,17 @@ class Steadied(NullDistribution):
         return min(float(ndtri(probability)), self.ratio * self.null.lower_quantile(probability) + self.offset)
 
     def __str__(self) -> str:
-        return f"larger p of normal and, for U itself, {self.null}"
+        return f"the larger of two (normal; for U itself {self.null})"
+
+    @property
+    def details(self) -> str:
+        return self.null.details
+
+
+def largest_of(names: Sequence[str]) -> str:
+    """The words for the largest p-value of two or three distributions."""
+    count = "larger of two" if len(names) == 2 else "largest of three"
+    return f"the {count} ({', '.join(names)})"
 
 
 def replicate_count(alpha: float, models: int = 2) -> int:

@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING
 from .._text import number, pvalue_text
 
 if TYPE_CHECKING:
-    from .results import ComparisonResult, DifferenceResult, TestResult
+    from .base import DifferenceResult, TestResult
+    from .comparison import ComparisonResult
 
 POWER = 0.8  # of the new sample that would settle it
-OTHER = {"P": "Q", "Q": "P"}
-
-
-def direction(test: DifferenceResult) -> str | None:
-    """Which model one hypothesis shows to be the better: "P", "Q", or None."""
-    forward, reverse = test.pvalue, test.pvalue_reverse
-    if not smaller_pvalue(test) <= test.alpha:
-        return None
-    if reverse is None or reverse == forward:  # both sides are tested as one
-        return "Q" if test.statistic > 0 else "P" if test.statistic < 0 else None
-    return "Q" if forward < reverse else "P"
 
 
 def marked(text: str, result: TestResult) -> str:
@@ -30,25 +20,14 @@ def marked(text: str, result: TestResult) -> str:
     return text if result.withheld is None else f"{text} (withheld)"
 
 
-def smaller_pvalue(test: DifferenceResult) -> float:
-    """Of both directions."""
-    return test.pvalue if test.pvalue_reverse is None else min(test.pvalue, test.pvalue_reverse)
-
-
-def significance(test: DifferenceResult) -> tuple[float, float]:
-    """What sorts hypotheses, the most significant in either direction first."""
-    error = test.standard_error
-    return smaller_pvalue(test), -abs(test.estimate / error) if error > 0 else 0.0
-
-
 def sentence_of(result: ComparisonResult) -> str:
-    """The verdict; with the models, and the letters P and Q, exchanged it is the same."""
+    """The verdict; with the models and their names exchanged it is the same."""
     if result.disputed:
         return disagreement(result)
-    if result.favours is not None:
-        p = result.pvalue_reverse if result.favours == "P" and result.pvalue_reverse is not None else result.pvalue
+    if result.better_role is not None:
+        p = result.pvalue_reverse if result.better_role == "P" and result.pvalue_reverse is not None else result.pvalue
         by = by_margin(result.margin) + by_which(result)
-        return f"{result.favours} fits better than {OTHER[result.favours]}{by} ({pvalue_text(p)})."
+        return f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)})."
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
         return "The models are indistinguishable on this data: their scores agree to rounding."
     whether = f" whether one fits better{by_margin(result.margin)}" if result.margin else ""
@@ -69,8 +48,8 @@ def by_which(result: ComparisonResult) -> str:
     """Which of the KSD and the MMD says so, where both were asked."""
     if result.mmd is None:
         return ""
-    found = ["the KSD"] if any(direction(one) for one in result.ksd_tests) else []
-    return f" by {' and '.join([*found, 'the MMD'] if direction(result.mmd) else found)}"
+    found = ["the KSD"] if any(one.direction for one in result.ksd_tests) else []
+    return f" by {' and '.join([*found, 'the MMD'] if result.mmd.direction else found)}"
 
 
 def both_pvalues(result: DifferenceResult) -> str:
@@ -78,13 +57,14 @@ def both_pvalues(result: DifferenceResult) -> str:
     forward, reverse = result.pvalue, result.pvalue_reverse
     if reverse is None or reverse == forward:
         return pvalue_text(forward)
-    (first, lead), (second, behind) = sorted([(forward, "Q"), (reverse, "P")])
+    p, q = result.names
+    (first, lead), (second, behind) = ((forward, q), (reverse, p)) if forward < reverse else ((reverse, p), (forward, q))
     return f"{pvalue_text(first)} for {lead}, {pvalue_text(second).removeprefix('p = ')} for {behind}"
 
 
 def size_to_settle(result: ComparisonResult) -> int | float:
     """How many new observations would show the leading model to be better, by the hypothesis that is shown."""
-    if result.mmd is not None and significance(result.mmd) < min(map(significance, result.ksd_tests)):
+    if result.mmd is not None and result.mmd.significance < min(one.significance for one in result.ksd_tests):
         return math.inf
     forward, reverse = result.pvalue, result.pvalue_reverse
     towards_p = reverse is not None and (reverse < forward or (reverse == forward and result.difference < 0))
@@ -93,11 +73,12 @@ def size_to_settle(result: ComparisonResult) -> int | float:
 
 def disagreement(result: ComparisonResult) -> str:
     """The most significant hypothesis on either side, by its name."""
-    every = sorted(zip(result.every_test, labels(result), strict=True), key=lambda one: significance(one[0]))
-    decided = [(direction(test), label, pvalue_text(smaller_pvalue(test))) for test, label in every if direction(test)]
+    every = sorted(zip(result.every_test, labels(result), strict=True), key=lambda one: one[0].significance)
+    decided = [(test.direction, label, pvalue_text(test.smaller_pvalue)) for test, label in every if test.direction]
     lead, label, p = decided[0]
     other, against = next((name, value) for way, name, value in decided if way != lead)
-    return f"The tests disagree: {label} says that {lead} fits better ({p}), {other} that {OTHER[str(lead)]} does ({against})."
+    better, worse = result.names if lead == "P" else result.names[::-1]
+    return f"The tests disagree: {label} says that {better} fits better ({p}), {other} that {worse} does ({against})."
 
 
 def labels(result: ComparisonResult) -> list[str]:

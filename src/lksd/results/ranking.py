@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
+from .base import TestResult
 from .details import Diagnostics
-from .results import TestResult
 from .verdicts import by_margin, marked, short_labels
 
 LISTED = 8  # models in a sentence
@@ -158,8 +158,8 @@ class RankResult(TestResult):
 
     @property
     def question(self) -> str:
-        by = f"exceeds that of the other by at most {number(self.margin)}" if self.margin else "is at most that of the other"
-        return f"H0, for each of two models: its squared discrepancy {by}"
+        by = f"the squared discrepancy of A exceeds that of B by at most {number(self.margin)}"
+        return f"H0, for every ordered pair (A, B): {by if self.margin else 'A fits at least as well as B'}"
 
     @property
     def summary(self) -> Table:

@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 
-from lksd.inference import ustatistic
+from lksd.statistics import ustatistic
 
 N = 9
 

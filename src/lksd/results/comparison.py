@@ -1,119 +1,24 @@
-"""What the tests return: frozen records with a table as their text and JSON as their file."""
+"""The answer to "does Q fit better than P?"."""
 
 from __future__ import annotations
 
-import json
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
-from . import ustatistic
-from .calibration import NullDistribution
+from ..statistics import ustatistic
+from ..statistics.ustatistic import Components
+from .base import DifferenceResult
 from .details import Diagnostics, Words
-from .records import BESIDE, encode, record_checksum, versions
-from .ustatistic import Components
-from .verdicts import OTHER, both_pvalues, by_margin, direction, marked, sentence_of, smaller_pvalue
-
-SCHEMA, READABLE, CHECKED = 4, (3, 4), 4  # the newest, those that are read, and the first with a checksum
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TestResult(ABC):
-    """What every test has; the subclasses say what was compared.
-
-    ``settings`` are the options of the call as given, ``versions`` those of the packages that computed. ``withheld`` is a reason
-    for which no verdict is given; ``reject`` is then False.
-    """
-
-    statistic: float
-    pvalue: float
-    reject: bool
-    alpha: float
-    n: int
-    kernel: str
-    seed: int
-    withheld: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict, metadata=BESIDE)
-    versions: dict[str, str] = field(default_factory=versions, metadata=BESIDE)
-
-    __test__ = False  # not a test class, whatever its name suggests to a test runner
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-        return self._verdict if self.withheld is None else f"Withheld: {self.withheld}"
-
-    @property
-    @abstractmethod
-    def _verdict(self) -> str:
-        """The verdict, if it is not withheld."""
-
-    @property
-    @abstractmethod
-    def question(self) -> str:
-        """The hypotheses in words."""
-
-    @property
-    @abstractmethod
-    def summary(self) -> Table:
-        """The estimates as a table."""
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The result as JSON text, also written to ``path`` if one is given; ``lksd.load_result`` reads it."""
-        record = {
-            "schema": SCHEMA,
-            "kind": type(self).__name__,
-            "sentence": self.sentence,
-            "settings": self.settings,
-            "versions": self.versions,
-            "result": encode(self),
-        }
-        record["checksum"] = record_checksum(record)
-        text = json.dumps(record, indent=1, allow_nan=False)
-        if path is not None:
-            write_whole(path, text)
-        return text
-
-    def _repr_html_(self) -> str:
-        from ..report.fragment import result_fragment
-
-        return result_fragment(self)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DifferenceResult(TestResult):
-    """A test on the difference of two discrepancies.
-
-    ``pvalue_reverse`` is the p-value of the same test with the two models exchanged; None in files that were written without it.
-    """
-
-    difference: float
-    standard_error: float
-    estimate: float  # what the statistic and the interval are made of: the difference, or its regularised form
-    null: NullDistribution
-    margin: float = 0.0
-    pvalue_reverse: float | None = None
-
-    def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval for the difference of the squared discrepancies, with the test's calibration."""
-        tail = (1 - check_probability("level", level)) / 2
-        if self.standard_error == self.difference == 0:
-            return (0.0, 0.0)
-        if not self.standard_error > 0:
-            return (-math.inf, math.inf)
-        return (
-            self.estimate - self.standard_error * self.null.upper_quantile(tail),
-            self.estimate - self.standard_error * self.null.lower_quantile(tail),
-        )
+from .mmd import MMDResult
+from .verdicts import by_margin, marked, sentence_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,8 +33,10 @@ class ComparisonResult(DifferenceResult):
         in either direction. ``reject`` is False where the tests disagree, or where the verdict is withheld.
     pvalue_reverse
         The p-value for P being better than Q: the ``pvalue`` of the call with the models exchanged.
-    favours : "P", "Q" or None
-        The model that is shown to fit better, in either direction and whatever ``alternative`` is.
+    names : tuple of str
+        What the models P and Q are called: ("P", "Q") where they have no names.
+    favours : str or None
+        The name of the model that is shown to fit better, in either direction and whatever ``alternative`` is.
     disputed : bool
         Whether hypotheses that were tested together are significant in opposite directions.
     difference, standard_error
@@ -142,6 +49,8 @@ class ComparisonResult(DifferenceResult):
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
     contributions : (n,) array
         What each observation adds to ``difference``.
+    labels : tuple of str or None
+        The labels of the observations, one for each of the ``contributions``, where the rows of the data had some.
     kept : (n,) array or None
         The rows of the observations in the data as given, where empty documents were left out; None where none were.
     words : Words or None
@@ -180,7 +89,7 @@ class ComparisonResult(DifferenceResult):
     order: np.ndarray | None = None
     mmd: MMDResult | None = None
     kept: np.ndarray | None = None
-    names: tuple[str, ...] = ("P", "Q")
+    labels: tuple[str, ...] | None = None
 
     @property
     def ksd_tests(self) -> tuple[ComparisonResult, ...]:
@@ -194,13 +103,26 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def disputed(self) -> bool:
-        return {"P", "Q"} <= {direction(one) for one in self.every_test}
+        return {"P", "Q"} <= {one.direction for one in self.every_test}
+
+    @property
+    def better_role(self) -> str | None:
+        """The role of the model that all tests together show to fit better: "P", "Q", or None."""
+        if self.disputed or self.withheld is not None:
+            return None
+        return next((found for one in self.every_test if (found := one.direction)), None)
 
     @property
     def favours(self) -> str | None:
-        if self.disputed or self.withheld is not None:
-            return None
-        return next((found for one in self.every_test if (found := direction(one))), None)
+        return None if self.better_role is None else self.name(self.better_role)
+
+    def with_names(self, names: Sequence[str]) -> ComparisonResult:
+        """The result with the models called so, also in the tests inside."""
+        if isinstance(names, str) or len(names) != 2:
+            raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
+        called = (str(names[0]), str(names[1]))
+        tests = tuple(one.with_names(called) for one in self.tests)
+        return replace(self, names=called, tests=tests, mmd=self.mmd and replace(self.mmd, names=called))
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -210,12 +132,19 @@ class ComparisonResult(DifferenceResult):
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
         """The observations that decide, by their rows in the data as given, with their contributions, the largest first."""
-        order = np.argsort(-np.abs(self.contributions), kind="stable")[:count]
-        return [(self.row(i), float(self.contributions[i])) for i in order]
+        return [(self.row(i), float(self.contributions[i])) for i in self.deciding(count)]
+
+    def deciding(self, count: int) -> np.ndarray:
+        """The numbers of the observations with the largest contributions, the largest first."""
+        return np.argsort(-np.abs(self.contributions), kind="stable")[:count]
 
     def row(self, number: int) -> int:
         """Where an observation stands in the data as they were given."""
         return int(number if self.kept is None else self.kept[number])
+
+    def label(self, number: int) -> str:
+        """The label of an observation; empty where there are none."""
+        return "" if self.labels is None else self.labels[number]
 
     @property
     def calibration(self) -> str:
@@ -280,21 +209,21 @@ class ComparisonResult(DifferenceResult):
 
         return plot_power(self, ax, power)
 
-    def to_html(self, path: str | Path, *, names: tuple[str, str] = ("P", "Q"), observations=None) -> None:
+    def to_html(self, path: str | Path, *, names: tuple[str, str] | None = None, observations=None) -> None:
         """Write a report: one file that needs nothing else.
 
         Parameters
         ----------
         path : str or Path
-        names : tuple of str
-            What P and Q are, in words.
+        names : tuple of str, optional
+            What P and Q are called, instead of the ``names`` of the result.
         observations : optional
             The data, so that the observations which decide are shown: (n, D) numbers or a data frame; (n, height, width) or
             (n, height, width, 3) images; documents as strings, lists of words, or lists of word ids.
         """
         from ..report.page import write_report
 
-        write_report(self, path, names, observations)
+        write_report(self if names is None else self.with_names(names), path, observations)
 
     @property
     def _verdict(self) -> str:
@@ -302,27 +231,22 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def question(self) -> str:
+        p, q = self.names
         if self.alternative == "two-sided":
             equal = f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
-            return f"H0: P and Q {equal};  H1: one fits better{by_margin(self.margin)}"
-        null = f"KSD(P)^2 - KSD(Q)^2 <= {number(self.margin)}" if self.margin else "P fits at least as well as Q"
-        return f"H0: {null};  H1: Q fits better{by_margin(self.margin)}"
+            return f"H0: {p} and {q} {equal};  H1: one fits better{by_margin(self.margin)}"
+        null = f"KSD({p})^2 - KSD({q})^2 <= {number(self.margin)}" if self.margin else f"{p} fits at least as well as {q}"
+        return f"H0: {null};  H1: {q} fits better{by_margin(self.margin)}"
 
     @property
     def pvalue_line(self) -> str:
         """The p-value, and the reverse one where that is the smaller."""
-        more = f" (reverse: {pvalue_text(smaller_pvalue(self))})" if smaller_pvalue(self) < self.pvalue else ""
+        more = f" (reverse: {pvalue_text(self.smaller_pvalue)})" if self.smaller_pvalue < self.pvalue else ""
         return marked(pvalue_text(self.pvalue) + more, self)
 
     @property
     def summary(self) -> Table:
-        low, high = self.confidence_interval()
-        rows = [
-            ("P", number(self.ksd_p), number(self.ksd_p_error), ""),
-            ("Q", number(self.ksd_q), number(self.ksd_q_error), ""),
-            ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
-        ]
-        return Table(("", "squared KSD", "std. error", "95 % interval"), rows)
+        return self._estimates("squared KSD", (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error))
 
     @property
     def hypotheses(self) -> Table:
@@ -331,7 +255,7 @@ class ComparisonResult(DifferenceResult):
         for test in self.every_test:
             reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
             name = test.operator if isinstance(test, ComparisonResult) else "MMD"
-            better = "withheld" if self.withheld else direction(test) or ""
+            better = "withheld" if self.withheld else self.name(test.direction) if test.direction else ""
             rows.append((f"{test.statistic:.3f}", pvalue_cell(test.pvalue), reverse, better, name, test.kernel))
         return Table(("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5))
 
@@ -347,7 +271,7 @@ class ComparisonResult(DifferenceResult):
             f"operator {visible(self.operator)}",
         ]
         if self.diagnostics is not None:
-            lines += [visible(line) for line in str(self.diagnostics).splitlines()]
+            lines += self.diagnostics.lines(self.names)
         if self.tests or self.mmd is not None:
             lines += ["", *self.hypotheses.lines()]
         if self.words is not None:
@@ -356,57 +280,7 @@ class ComparisonResult(DifferenceResult):
                 for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
             ]
             cells = [tuple("" if cell == "nan" else cell for cell in row) for row in rows]
-            whole, part = self.words.kinds
-            lines += ["", *Table((whole, "adds to P - Q", part, "adds to P - Q"), cells, left=(2,)).lines()]
+            (whole, part), adds = self.words.kinds, f"adds to {self.subtraction}"
+            lines += ["", *Table((whole, adds, part, adds), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
-        return "\n".join(map(visible, lines))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MMDResult(DifferenceResult):
-    """The relative maximum mean discrepancy test (Appendix B.5), on samples from the models."""
-
-    mmd_p: float
-    mmd_q: float
-    n_p: int
-    n_q: int
-
-    @property
-    def favours(self) -> str | None:
-        """The model that is shown to fit better: "P", "Q" or None."""
-        return None if self.withheld is not None else direction(self)
-
-    @property
-    def _verdict(self) -> str:
-        better = self.favours
-        if better is None:
-            return f"Undecided ({both_pvalues(self)})."
-        return f"{better} fits better than {OTHER[better]} ({pvalue_text(smaller_pvalue(self))})."
-
-    @property
-    def question(self) -> str:
-        return "H0: MMD(P) <= MMD(Q);  H1: Q fits better"
-
-    @property
-    def summary(self) -> Table:
-        low, high = self.confidence_interval()
-        rows = [
-            ("P", number(self.mmd_p), "", ""),
-            ("Q", number(self.mmd_q), "", ""),
-            ("P - Q", number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]"),
-        ]
-        return Table(("", "squared MMD", "std. error", "95 % interval"), rows)
-
-    def __str__(self) -> str:
-        counts = f"n = {self.n} observations, {self.n_p} from P, {self.n_q} from Q"
-        lines = [
-            self.question,
-            "",
-            *self.summary.lines(),
-            "",
-            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}; {counts}",
-            f"kernel   {visible(self.kernel)}",
-            "",
-            self.sentence,
-        ]
         return "\n".join(map(visible, lines))

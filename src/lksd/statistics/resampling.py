@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-
-from .._jax import float64, program, room
-from ..stein import GramSums
 
 CELLS = 2**24  # numbers of the resamples that are held at once
 LARGEST_DIAGONAL = 100  # in medians: beyond it one observation that is drawn twice would outweigh all others
@@ -46,31 +42,43 @@ def all_pairs(models: int) -> Pairs:
     return Pairs(*np.triu_indices(models, 1))
 
 
-def studentised_replicates(sums: GramSums, weights: Float[np.ndarray, "n B"], pairs: Pairs) -> Float[np.ndarray, "A B"]:
-    """T* of each difference and resample: U* and its jackknife variance over the n slots, centred at the mean of H."""
-    n, models = len(weights), len(sums.rows)
-    diagonal = bounded_diagonal(sums)
-    centre = (sums.rows.sum(1) + diagonal.sum(1)) / n**2
-    beside = None if sums.matrix is None else np.moveaxis(sums.matrix, 0, 1).reshape(n, -1)  # all models' H, side by side
+def studentised_replicates(
+    rows: Float[np.ndarray, "C n"],
+    own: Float[np.ndarray, "S n"],
+    weights: Float[np.ndarray, "n B"],
+    pairs: Pairs,
+    matrix: Float[np.ndarray, "C n n"] | None = None,
+    products: Float[np.ndarray, "C n _"] | None = None,
+) -> Float[np.ndarray, "A B"]:
+    """T* of each difference and resample: U* and its jackknife variance over the n slots, centred at the mean of H.
+
+    ``rows`` are the row sums of the models' Gram matrices against that of the last model, and ``own`` the diagonals of the
+    models' own; neither the ``matrix`` of the differences nor its ``products`` with the weights, one of which is needed, has
+    its diagonal.
+    """
+    n, models = len(weights), len(rows)
+    diagonal = bounded_diagonal(own)
+    centre = (rows.sum(1) + diagonal.sum(1)) / n**2
+    beside = None if matrix is None else np.moveaxis(matrix, 0, 1).reshape(n, -1)  # all models' H, side by side
     size = max(1, CELLS // (n * models))
     found = []
     for start in range(0, weights.shape[1], size):
         w = weights[:, start : start + size].T  # (b, n)
-        if beside is None:
-            products = np.moveaxis(sums.products[:, :, start : start + size], 2, 0)
+        if beside is not None:
+            slots = (w @ beside).reshape(len(w), models, n)
         else:
-            products = (w @ beside).reshape(len(w), models, n)
-        found.append(replicates_of(products + diagonal * (w[:, None] - 1), w, centre, pairs))
+            assert products is not None
+            slots = np.moveaxis(products[:, :, start : start + size], 2, 0)
+        found.append(replicates_of(slots + diagonal * (w[:, None] - 1), w, centre, pairs))
     return np.concatenate(found).T
 
 
-def bounded_diagonal(sums: GramSums) -> Float[np.ndarray, "C n"]:
+def bounded_diagonal(own: Float[np.ndarray, "S n"]) -> Float[np.ndarray, "C n"]:
     """H_ii of each model against the last, as observations that are drawn more than once meet themselves.
 
     The diagonal is no part of U, and grows with the square of the score: of an observation far from all others, such as a code
     for a missing value, it would decide every resample.
     """
-    own = sums.model_diagonal
     bounds = [LARGEST_DIAGONAL * np.median(row[row > 0]) if (row > 0).any() else np.inf for row in own]
     bounded = np.minimum(own, np.array(bounds)[:, None])
     return bounded[:-1] - bounded[-1]
@@ -92,15 +100,4 @@ def second_moments(spread: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n
     """sum_i w_i s_i s_i' for each resample: many small products, for which BLAS threads would mostly wait for each other."""
     if spread.shape[1] == 1:
         return np.einsum("bcn,bn->bc", spread**2, w)[:, :, None]
-    return np.asarray(_second_moments(spread, w))
-
-
-@float64
-def _second_moments(spread, w):
-    more = room(w.shape[1], 64) - w.shape[1]  # observations that are never drawn
-    return _einsum(*(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]) for array in (spread, w)))
-
-
-@program
-def _einsum(spread, w):
-    return jnp.einsum("bcn,bn,bdn->bcd", spread, w, spread)
+    return np.einsum("bcn,bn,bdn->bcd", spread, w, spread)

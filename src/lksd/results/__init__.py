@@ -1,0 +1,10 @@
+"""The answers of the tests: frozen records that print, plot and store themselves."""
+
+from .comparison import ComparisonResult
+from .details import Diagnostics, Words
+from .fit import GoodnessOfFitResult
+from .loading import load_result
+from .mmd import MMDResult
+from .ranking import RankResult
+
+__all__ = ["ComparisonResult", "Diagnostics", "GoodnessOfFitResult", "MMDResult", "RankResult", "Words", "load_result"]
