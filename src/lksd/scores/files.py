@@ -132,10 +132,10 @@ def load_scores(path: str | Path) -> ScoreEstimate:
             raise ValueError("the content is not what was written")
         scores = from_record(record)
         check_whole(scores)
-    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+    except (AttributeError, ImportError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        if isinstance(error, ImportError) and stored is not None:  # files without a checksum are of our own operators
+            raise ImportError(f"{path}: {error}, and load them again.") from error
         raise ValueError(f"{path}: the scores are damaged ({error}). Take a copy of the file, or estimate them again.") from error
-    except ImportError as error:
-        raise ImportError(f"{path}: {error}, and load them again.") from error
     return scores
 
 
