@@ -13,7 +13,7 @@ from .._compile import one_call
 from .._progress import progress_wanted
 from .._validation import noted
 from ..engines import opened
-from ..results.ranking import RankResult, enumerated
+from ..results.ranking import RankResult, list_names
 from ..results.records import as_settings, read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust
@@ -140,7 +140,7 @@ def together(shown: RankResult, results: list[RankResult]) -> RankResult:
         f"discrepancies and intervals are those of one of {len(results)} kernels and operators; "
         "p-values and the confidence set are those of all, which are corrected together."
     )
-    disputes = [f"the tests disagree on the order of {enumerated(group)}." for group in result.disputed]
+    disputes = [f"the tests disagree on the order of {list_names(group)}." for group in result.disputed]
     return replace(result, reject=bool(result.shown_worse.any()), notes=(*shown.notes, note, *disputes))
 
 
