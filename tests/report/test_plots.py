@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lksd
-from lksd.report.plots import literally, null_density, plot_null
+from lksd.report.plots import escape_formulas, null_density, plot_null
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -99,4 +99,4 @@ def test_the_null_is_a_density(options):
 
 
 def test_words_are_no_formulas():
-    assert literally("$x$\x1b[31m") == r"\$x\$\x1b[31m"
+    assert escape_formulas("$x$\x1b[31m") == r"\$x\$\x1b[31m"

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from .._keywords import Options
 from ..engines import Engine
 from ..options import Decision
-from ..results.ranking import RankResult, enumerated
+from ..results.ranking import RankResult
 from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust
@@ -97,7 +97,7 @@ def together(shown: RankResult, results: list[RankResult]) -> RankResult:
         f"discrepancies and intervals are those of one of {len(results)} kernels and operators; "
         "p-values and the confidence set are those of all, which are corrected together."
     )
-    disputes = [f"the tests disagree on the order of {enumerated(group)}." for group in result.disputed]
+    disputes = [f"the tests disagree on the order of {list_names(group)}." for group in result.disputed]
     return replace(result, reject=bool(result.shown_worse.any()), notes=(*shown.notes, note, *disputes))
 
 

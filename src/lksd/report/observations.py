@@ -43,48 +43,48 @@ def deciding(result: ComparisonResult, observations, sign: int) -> list[Shown]:
     parts = result.contributions
     order = np.argsort(-sign * parts, kind="stable")[:SHOWN]
     return [
-        Shown(numbered(result, i), f"{parts[i]:+.3g}", *pictured(observations, result.row(i), result.words))
+        Shown(row_and_label(result, i), f"{parts[i]:+.3g}", *picture(observations, result.row(i), result.words))
         for i in order
         if sign * parts[i] > 0
     ]
 
 
-def numbered(result: ComparisonResult, i: int) -> str:
+def row_and_label(result: ComparisonResult, i: int) -> str:
     """The row of an observation, with its label where it has one."""
     return " ".join(filter(None, (str(result.row(i)), result.label(i))))
 
 
-def pictured(observations, index: int, words: Words | None) -> tuple[str, str]:
+def picture(observations, index: int, words: Words | None) -> tuple[str, str]:
     """The image, or the text, of one observation."""
     if observations is None:
         return "", ""
     if hasattr(observations, "iloc"):
         row = observations.iloc[index]
-        return "", in_words([f"{name} = {value}" for name, value in row.items()], WIDEST_ROW, ", ")
+        return "", join_first([f"{name} = {value}" for name, value in row.items()], WIDEST_ROW, ", ")
     if hasattr(observations, "row"):
-        return "", in_words([f"{k} = {v}" for k, v in observations.row(index, named=True).items()], WIDEST_ROW, ", ")
+        return "", join_first([f"{k} = {v}" for k, v in observations.row(index, named=True).items()], WIDEST_ROW, ", ")
     if hasattr(observations, "tocsr"):
         row = observations.tocsr()[[index]]
         names = words_by_id(words)
         counted = [f"{names.get(int(i), int(i))} x {int(c)}" for i, c in zip(row.indices, row.data, strict=True)]
-        return "", in_words(counted, LONGEST_DOCUMENT, ", ")
+        return "", join_first(counted, LONGEST_DOCUMENT, ", ")
     one = observations[index]
     if isinstance(one, str):
-        return "", in_words(one.split(), LONGEST_DOCUMENT, " ")
+        return "", join_first(one.split(), LONGEST_DOCUMENT, " ")
     if np.ndim(one) >= 2:
         return as_image(np.asarray(one)), ""
     if words is not None or any(isinstance(entry, str) for entry in one):
         names = words_by_id(words)
         tokens = [entry if isinstance(entry, str) else names.get(int(entry), str(entry)) for entry in one]
-        return "", in_words([str(token) for token in tokens], LONGEST_DOCUMENT, " ")
-    return "", in_words([number(float(value)) for value in np.atleast_1d(one)], WIDEST_ROW, ", ")
+        return "", join_first([str(token) for token in tokens], LONGEST_DOCUMENT, " ")
+    return "", join_first([number(float(value)) for value in np.atleast_1d(one)], WIDEST_ROW, ", ")
 
 
 def words_by_id(words: Words | None) -> dict[int, str]:
     return {} if words is None or not words.names else dict(zip(words.ids.tolist(), words.names, strict=True))
 
 
-def in_words(parts: list[str], most: int, between: str) -> str:
+def join_first(parts: list[str], most: int, between: str) -> str:
     """The first parts, and how many there are more."""
     more = f"{between}... ({len(parts) - most} more)" if len(parts) > most else ""
     return between.join(parts[:most]) + more

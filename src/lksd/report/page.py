@@ -15,7 +15,7 @@ from .._text import Table, number, pvalue_cell, rhat_text
 from ..results.details import NOISY, SHIFTED
 from . import plots
 from .observations import check_observations, deciding
-from .rendering import pairs, render_page, shown
+from .rendering import clip, pairs, render_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,8 +56,8 @@ def ranking_page(result: RankResult, title: str) -> str:
     return render_page(
         "ranking.html",
         result=result,
-        title=shown(str(title), LONGEST_NAME),
-        forest=drawn(
+        title=clip(str(title), LONGEST_NAME),
+        forest=draw(
             plots.plot_ranking, result, "Forest plot of the differences to the best", height=1.2 + 0.26 * len(result.names)
         ),
         pairs=Table(columns, rows),
@@ -83,7 +83,7 @@ def report_page(result: ComparisonResult, observations=None) -> str:
     """The report as text."""
     if observations is not None:
         check_observations(observations, result.n, result.kept)
-    result = result.with_names([shown(name, LONGEST_NAME) for name in result.names])
+    result = result.with_names([clip(name, LONGEST_NAME) for name in result.names])
     (p, q), two_sided = result.names, result.alternative == "two-sided"
     return render_page(
         "report.html",
@@ -92,12 +92,12 @@ def report_page(result: ComparisonResult, observations=None) -> str:
         hypothesis=f"{result.question}.",
         pvalue=result.pvalue_line,
         plots={
-            "comparison": drawn(plots.plot_comparison, result, "Forest plot of both discrepancies and their difference"),
-            "null": result.standard_error > 0 and drawn(plots.plot_null, result, "The difference over its null distribution"),
-            "contributions": drawn(plots.plot_contributions, result, "What each observation adds to the difference"),
-            "words": result.words is not None and drawn(plots.plot_words, result, "What adds most to the difference"),
-            "diagnostics": has_chains(result) and drawn(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
-            "power": can_be_settled(result) and drawn(plots.plot_power, result, "Power against the sample size"),
+            "comparison": draw(plots.plot_comparison, result, "Forest plot of both discrepancies and their difference"),
+            "null": result.standard_error > 0 and draw(plots.plot_null, result, "The difference over its null distribution"),
+            "contributions": draw(plots.plot_contributions, result, "What each observation adds to the difference"),
+            "words": result.words is not None and draw(plots.plot_words, result, "What adds most to the difference"),
+            "diagnostics": has_chains(result) and draw(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
+            "power": can_be_settled(result) and draw(plots.plot_power, result, "Power against the sample size"),
         },
         for_q=deciding(result, observations, 1),
         for_p=deciding(result, observations, -1),
@@ -171,7 +171,7 @@ def advice(result: ComparisonResult) -> str:
     return "The chains have mixed well enough for this test."
 
 
-def drawn(plot: Callable, result: ComparisonResult | RankResult, title: str, columns: int = 1, height: float = 2.6):
+def draw(plot: Callable, result: ComparisonResult | RankResult, title: str, columns: int = 1, height: float = 2.6):
     """A plot of a result for the page."""
     from matplotlib.figure import Figure
 

@@ -41,14 +41,14 @@ def new_axes(ax, width: float = 6.4, height: float = 2.6) -> Axes:
     return ax
 
 
-def literally(text: str) -> str:
+def escape_formulas(text: str) -> str:
     """Text that matplotlib does not read as a formula."""
     return visible(text).replace("$", r"\$")
 
 
-def called(name: str, longest: int = LONGEST_NAME) -> str:
+def short_name(name: str, longest: int = LONGEST_NAME) -> str:
     """The name of a model, or a label, at a length that fits a plot."""
-    return literally(name if len(name) <= longest else f"{name[: longest - 3]}...")
+    return escape_formulas(name if len(name) <= longest else f"{name[: longest - 3]}...")
 
 
 def in_lines(text: str, width: int) -> str:
@@ -57,12 +57,12 @@ def in_lines(text: str, width: int) -> str:
 
 
 def difference_of(result: ComparisonResult) -> str:
-    return " - ".join(map(called, result.names))
+    return " - ".join(map(short_name, result.names))
 
 
 def headline(result: ComparisonResult) -> str:
     """The sentence up to a colon that is not in a name."""
-    said = result.with_names([called(name) for name in result.names]).sentence
+    said = result.with_names([short_name(name) for name in result.names]).sentence
     if result.better_role is None:
         said = said.split(": a new sample" if said.startswith("Undecided") else ":")[0]
     return in_lines(said.removesuffix(".") + ".", max(60, 95 - max(map(len, result.names))))
@@ -75,7 +75,7 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     rows = [(in_lines(difference_of(result), LONGEST_TICK), result.difference, low, high, ACCENT)]
     models = ((result.names[1], result.ksd_q, result.ksd_q_error), (result.names[0], result.ksd_p, result.ksd_p_error))
     for name, value, error in models:
-        rows.append((called(name, LONGEST_TICK), value, value - 1.96 * error, value + 1.96 * error, INK))
+        rows.append((short_name(name, LONGEST_TICK), value, value - 1.96 * error, value + 1.96 * error, INK))
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     for height, (_, value, start, end, color) in enumerate(rows):
         if math.isfinite(start) and math.isfinite(end):
@@ -104,7 +104,7 @@ def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
         ax.plot([result.differences[height, 0]], [height], marker="o", color=color, markersize=6)
     for color, label in ((ACCENT, "not shown to be worse than another"), (WARM, "worse than another")):
         ax.plot([], [], marker="o", linestyle="", color=color, label=label)
-    ax.set_yticks(range(count), [literally(name)[:LONGEST_NAME] for name in result.names], fontsize=8 if count > 12 else None)
+    ax.set_yticks(range(count), [escape_formulas(name)[:LONGEST_NAME] for name in result.names], fontsize=8 if count > 12 else None)
     ax.set_ylim(count - 0.4, -0.6)
     pad = 0.05 * (max(finite) - min(finite) or 1.0)
     ax.set_xlim(min(finite) - pad, max(finite) + pad)
@@ -169,7 +169,7 @@ def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes
     where = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).astype(int))
     for sign, color, name in ((1, ACCENT, result.names[1]), (-1, WARM, result.names[0])):
         side = np.where(sign * ordered[where] > 0, ordered[where], 0.0)
-        ax.fill_between(where + 1, side, color=color, linewidth=0, label=f"for {called(name)}")
+        ax.fill_between(where + 1, side, color=color, linewidth=0, label=f"for {short_name(name)}")
     ax.axhline(0.0, color=FAINT, linewidth=1)
     ax.set_xlabel("observations, sorted")
     ax.set_ylabel(in_lines(f"adds to {difference_of(result)}", 36))
@@ -184,7 +184,7 @@ def name_the_largest(result: ComparisonResult, ax: Axes, sign: int) -> None:
     parts = sign * result.contributions
     order = [i for i in np.argsort(-parts, kind="stable")[:LABELLED] if parts[i] > 0]
     if order:
-        text = "\n".join(f"{result.row(i)} {called(result.label(i), LONGEST_LABEL)}" for i in order)
+        text = "\n".join(f"{result.row(i)} {short_name(result.label(i), LONGEST_LABEL)}" for i in order)
         x, side, end = (result.n, "right", "top") if sign > 0 else (1, "left", "bottom")
         ax.annotate(text, (x, 0), (0, -4 * sign), textcoords="offset points", ha=side, va=end, fontsize=7, color=INK)
 
@@ -195,7 +195,7 @@ def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
     top = result.words.top(WORDS)[::-1] if result.words is not None else []
     values = [value for _, value in top]
     ax.barh(range(len(top)), values, color=[ACCENT if value > 0 else WARM for value in values], height=0.7)
-    ax.set_yticks(range(len(top)), [literally(word)[:24] for word, _ in top], fontsize=8)
+    ax.set_yticks(range(len(top)), [escape_formulas(word)[:24] for word, _ in top], fontsize=8)
     ax.axvline(0.0, color=FAINT, linewidth=1)
     ax.locator_params(axis="x", nbins=3)
     kind = result.words.kinds[1] if result.words is not None else "word"

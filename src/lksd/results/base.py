@@ -77,7 +77,7 @@ class TestResult(ABC):
         return text
 
     def _repr_html_(self) -> str:
-        from ..report.fragment import result_fragment
+        from ..report.rendering import result_fragment
 
         return result_fragment(self)
 

@@ -18,7 +18,7 @@ from ..statistics.ustatistic import Components
 from .base import DifferenceResult
 from .details import Diagnostics, Words
 from .mmd import MMDResult
-from .verdicts import by_margin, marked, sentence_of
+from .verdicts import by_margin, mark_withheld, sentence_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -242,7 +242,7 @@ class ComparisonResult(DifferenceResult):
     def pvalue_line(self) -> str:
         """The p-value, and the reverse one where that is the smaller."""
         more = f" (reverse: {pvalue_text(self.smaller_pvalue)})" if self.smaller_pvalue < self.pvalue else ""
-        return marked(pvalue_text(self.pvalue) + more, self)
+        return mark_withheld(pvalue_text(self.pvalue) + more, self)
 
     @property
     def summary(self) -> Table:

@@ -11,7 +11,7 @@ from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from ..statistics.nulls import NullDistribution
 from .base import TestResult
 from .details import Diagnostics
-from .verdicts import marked
+from .verdicts import mark_withheld
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,10 +44,10 @@ class GoodnessOfFitResult(TestResult):
     @property
     def summary(self) -> Table:
         cells = (number(self.ksd), f"{self.statistic:.3f}", pvalue_cell(self.pvalue), f"{self.n}")
-        return Table(("squared KSD", "n KSD^2", marked("p", self), "n"), [cells], left=())
+        return Table(("squared KSD", "n KSD^2", mark_withheld("p", self), "n"), [cells], left=())
 
     def __str__(self) -> str:
-        p = marked(pvalue_text(self.pvalue), self)
+        p = mark_withheld(pvalue_text(self.pvalue), self)
         lines = [
             self.question,
             "",

@@ -11,7 +11,7 @@ import numpy as np
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .base import TestResult
 from .details import Diagnostics
-from .verdicts import by_margin, marked, short_labels
+from .verdicts import by_margin, mark_withheld, short_labels
 
 LISTED = 8  # models in a sentence
 NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
@@ -134,7 +134,7 @@ class RankResult(TestResult):
             subject = f"{self.names[0]} comes out best, but no model" if agreed else "No model"
             return f"{subject} is shown to be worse than another{by} ({pvalue_text(self.pvalue)})."
         lead = f"{self.names[0]} comes out best; " if agreed else ""
-        return f"{lead}{len(kept)} of {len(self.names)} models are not shown to be worse than another{by}: {enumerated(kept)}."
+        return f"{lead}{len(kept)} of {len(self.names)} models are not shown to be worse than another{by}: {list_names(kept)}."
 
     def _disagreement(self, groups: list[tuple[str, ...]]) -> str:
         """Between which models, and by which tests, of the dispute whose weaker side is the most significant."""
@@ -147,7 +147,7 @@ class RankResult(TestResult):
         members = {name for group in groups for name in group}
         pairs = [(a, b) for a, b in self.better if {a, b} <= members and (b, a) in self.better]
         if not pairs:
-            return f"The tests disagree on the order of {enumerated(groups[0])}."
+            return f"The tests disagree on the order of {list_names(groups[0])}."
         a, b = min(pairs, key=lambda pair: (max(strongest(*pair), strongest(*pair[::-1])), strongest(*pair)))
         (p, label), (against, other) = strongest(a, b), strongest(b, a)
         more = f", and on {len(pairs) // 2 - 1} more pairs" if len(pairs) > 2 else ""
@@ -164,7 +164,7 @@ class RankResult(TestResult):
     @property
     def summary(self) -> Table:
         contested = {name for group in self.disputed for name in group}
-        pvalues = [marked(kind, self) for kind in ("adjusted p", "selective p")]
+        pvalues = [mark_withheld(kind, self) for kind in ("adjusted p", "selective p")]
         header = ["rank", "model", "squared KSD", "std. error", "to best", "std. error", *pvalues, "in set"]
         kept = set(self.confidence_set)
         rows: list[tuple[str, ...]] = []
@@ -176,7 +176,7 @@ class RankResult(TestResult):
             rows.append((str(i + 1), name, *figures, "withheld" if self.withheld else inside))
         if self.diagnostics:
             header.append("scores")
-            rows = [(*row, in_short(one)) for row, one in zip(rows, self.diagnostics, strict=True)]
+            rows = [(*row, quality_cell(one)) for row, one in zip(rows, self.diagnostics, strict=True)]
         return Table(header, rows, left=(1, 9))
 
     @property
@@ -186,7 +186,7 @@ class RankResult(TestResult):
             (pvalue_cell(t.pvalue), "withheld" if self.withheld else f"{len(t.better)}", t.names[0], t.operator, t.kernel)
             for t in self.tests
         ]
-        return Table((marked("smallest p", self), "significant", "best", "operator", "kernel"), rows, left=(2, 3, 4))
+        return Table((mark_withheld("smallest p", self), "significant", "best", "operator", "kernel"), rows, left=(2, 3, 4))
 
     def to_dataframe(self):
         """The table as a pandas data frame, indexed by the models' names."""
@@ -242,14 +242,14 @@ class RankResult(TestResult):
         return "\n".join(map(visible, lines))
 
 
-def enumerated(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """The first names, and how many there are more."""
     if len(names) > LISTED:
         return f"{', '.join(names[:LISTED])} and {len(names) - LISTED} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def in_short(quality: Diagnostics) -> str:
+def quality_cell(quality: Diagnostics) -> str:
     if quality.rhat is None or quality.ess is None:
         return quality.method_p
     return f"R-hat {rhat_text(quality.rhat)}, ESS {quality.ess:.0f}, {quality.divergences} divergences"

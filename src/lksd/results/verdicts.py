@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 POWER = 0.8  # of the new sample that would settle it
 
 
-def marked(text: str, result: TestResult) -> str:
+def mark_withheld(text: str, result: TestResult) -> str:
     """P-values, or the name of a column of them, said to be withheld where the verdict is."""
     return text if result.withheld is None else f"{text} (withheld)"
 
@@ -90,7 +90,7 @@ def labels(result: ComparisonResult) -> list[str]:
 
 def short_labels(pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Operators and kernels as "operator with kernel"; what all have in common is left out, and parameters that tell nothing."""
-    operators, kernels = (briefly(list(side)) for side in zip(*pairs, strict=True))
+    operators, kernels = (shorten(list(side)) for side in zip(*pairs, strict=True))
     if len(set(kernels)) == 1:
         return operators
     if len(set(operators)) == 1:
@@ -98,7 +98,7 @@ def short_labels(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{operator} with {kernel}" for operator, kernel in zip(operators, kernels, strict=True)]
 
 
-def briefly(names: list[str]) -> list[str]:
+def shorten(names: list[str]) -> list[str]:
     """Names without what stands in brackets, if they still differ."""
     brief = [without_brackets(name) for name in names]
     return brief if len(set(brief)) == len(set(names)) else names

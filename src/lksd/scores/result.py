@@ -186,7 +186,7 @@ class ScoreEstimate:
         return Table(("scores", self.method), rows)
 
     def _repr_html_(self) -> str:
-        from ..report.fragment import scores_fragment
+        from ..report.rendering import scores_fragment
 
         return scores_fragment(self)
 
