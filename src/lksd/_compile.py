@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -189,4 +190,7 @@ def fixed(value: Any) -> bool:
 
 
 def is_ours(value: Any) -> bool:
-    return (getattr(value, "__module__", type(value).__module__) or "").partition(".")[0] in FIXED
+    package = (getattr(value, "__module__", type(value).__module__) or "").partition(".")[0]
+    if package == "builtins" and isinstance(value, type):
+        return getattr(builtins, value.__name__, None) is value  # a class that exec made says the same of itself
+    return package in FIXED
