@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from contextlib import closing
 from dataclasses import replace
@@ -180,6 +181,15 @@ def test_a_run_with_a_damaged_checkpoint(tmp_path):
             assert said is not None or np.array_equal(found.score, wanted.score)
 
 
+def test_a_result_is_read_in_no_time(tmp_path):
+    """All of its parts are looked at once: thousands of replicates took seconds."""
+    path = tmp_path / "result.json"
+    results()["beside"].to_json(path)
+    start = time.process_time()
+    lksd.load_result(path)
+    assert time.process_time() - start < 0.5
+
+
 def edited(change):
     """A made-up file of the form before checksums."""
     record = json.loads(results()["compare"].to_json())
@@ -203,6 +213,7 @@ ABSURD = {
     "statistic": lambda record, result: result.update(statistic=-result["statistic"]),
     "difference": lambda record, result: result.update(difference=result["difference"] * 2),
     "discrepancy": lambda record, result: result.update(ksd_p=result["ksd_p"] + 1),
+    "discrepancy that is no number": lambda record, result: result.update(ksd_p={"float": "nan"}),
     "error": lambda record, result: result.update(standard_error=-1.0),
     "contributions of another length": lambda record, result: result["contributions"]["array"].pop(),
     "contributions of another sum": lambda record, result: result["contributions"]["array"].__setitem__(0, 1e6),

@@ -161,6 +161,18 @@ def test_kernels_follow_what_they_read(kernel):
         np.testing.assert_allclose(lksd.stein.stein_kernel(*scores), oracle, rtol=1e-9, atol=1e-9)
 
 
+def test_classes_from_text_follow_what_they_read():
+    """Python says of such a class that it belongs to the module builtins."""
+    names = {"lksd": lksd, "jnp": jnp, "OPTIONS": OPTIONS}
+    text = "jnp.exp(-jnp.sum((x - y) ** 2) / (2 * OPTIONS['spread'] ** 2))"
+    exec(f"class Text(lksd.kernels.Kernel):\n    def __call__(self, x, y):\n        return {text}", names)
+    for value in (1.0, 3.0):
+        by_key(value)
+        found = lksd.compare_scores(X, -X, -X / 2, kernel=names["Text"](), seed=1)
+        expected = lksd.compare_scores(X, -X, -X / 2, kernel=lksd.kernels.Gaussian(value**2), seed=1)
+        assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
+
+
 def test_samplers_follow_what_they_read():
     class Counting(lksd.samplers.HMC):
         def step(self, key, state, model, x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import threading
 from collections import OrderedDict
@@ -292,7 +293,10 @@ def fixed(value: Any) -> bool:
 
 
 def is_ours(value: Any) -> bool:
-    return (getattr(value, "__module__", type(value).__module__) or "").partition(".")[0] in FIXED
+    package = (getattr(value, "__module__", type(value).__module__) or "").partition(".")[0]
+    if package == "builtins" and isinstance(value, type):
+        return getattr(builtins, value.__name__, None) is value  # a class that exec made says the same of itself
+    return package in FIXED
 
 
 # Arrays of any length in a few lengths, so that programs compiled for one serve many ----------

@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -28,6 +29,7 @@ NOT_ARRAYS = (
     TypeError,
     UnicodeError,
     ValueError,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )

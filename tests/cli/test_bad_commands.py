@@ -1,15 +1,20 @@
 """Whatever a command is given, bad input ends in one sentence and exit code 2: a table, and files of any content."""
 
+import gzip
 import json
 import string
 
 import numpy as np
+import polars
 import pytest
 from files import documents, numbers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from lksd.cli import main
+from lksd.cli.data import read_data
+from lksd.cli.main import concerns_input
 
 P, Q = ("--p", "models.py:p"), ("--q", "models.py:q")
 PAIR, TOPICS = (*P, *Q), ("--p", "a.npz", "--q", "b.npz")
@@ -176,6 +181,11 @@ FILES = {
     "ids beyond 2^31": (jsonl("[4294967297]\n[1, 2]\n" * 5), "2^31"),
     "ids beyond 2^64": (jsonl(f"[{2**70}]\n[1, 2]\n" * 5), "expected"),
     "three documents": (jsonl('["word1"]\n' * 3), "at least 4 observations; got 3"),
+    "a number of 5,000 digits": (jsonl("[" + "1" * 5_000 + "]"), "line 1 of it is not"),
+    "a header that ends too early": (
+        ("bad.npy", b"\x93NUMPY\x01\x00\x06\x00{'a':(", ("compare", "bad.npy", *PAIR)),
+        "cannot be read",
+    ),
     "deeply nested JSON": (jsonl("[" * 100_000), "expected"),
     "code that fails": (model("1 / 0"), "bad.py fails when it is run: ZeroDivisionError"),
     "code that is no Python": (model("def ("), "SyntaxError"),
@@ -301,6 +311,34 @@ def test_text_as_a_model(here, capsys, text):
 )
 def test_text_as_an_option(here, capsys, option, text):
     ends_in_a_sentence(capsys, *X, f"{option}={text}")
+
+
+def whole_files(folder):
+    """Data in each kind of file."""
+    words = "".join(json.dumps(one) + "\n" for one in documents()).encode()
+    polars.DataFrame(numbers()).write_parquet(folder / "x.parquet")
+    sparse.save_npz(folder / "counts.npz", sparse.coo_matrix(np.eye(12, dtype=np.int64)))
+    kept = {".npy": folder / "x.npy", ".parquet": folder / "x.parquet", ".npz": folder / "counts.npz"}
+    contents = {kind: path.read_bytes() for kind, path in kept.items()}
+    return contents | {".jsonl": words, ".jsonl.gz": gzip.compress(words, mtime=0)}
+
+
+@pytest.mark.parametrize("kind", [".npy", ".npz", ".parquet", ".jsonl", ".jsonl.gz"])
+def test_files_with_damage_in_their_middle(kind, here):
+    """Read whole, or refused: what zlib, polars or NumPy's reader of headers raise is no error of ours."""
+    content = whole_files(here)[kind]
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        broken = bytearray(content)
+        place = int(rng.integers(-400, 200)) % len(broken)  # headers and footers
+        broken[place : place + int(rng.integers(1, 5))] = rng.bytes(int(rng.integers(1, 5)))
+        (here / f"broken{kind}").write_bytes(broken)
+        raised = None
+        try:
+            read_data(here / f"broken{kind}")
+        except Exception as error:
+            raised = error
+        assert raised is None or concerns_input(raised), repr(raised)
 
 
 def test_there_are_enough_of_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def read_npy(path: Path) -> np.ndarray:
     try:
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError) as error:
+    except _storage.NOT_ARRAYS as error:
         raise unreadable(path, "a NumPy array of numbers", error) from error
 
 
@@ -83,7 +84,7 @@ def read_sparse(path: Path) -> Any:
         if hasattr(matrix, "check_format"):  # indices that point outside of the matrix would be followed there
             matrix.check_format(full_check=True)
         return matrix.tocsr()
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, NotImplementedError, OverflowError) as error:
+    except _storage.NOT_ARRAYS as error:
         raise unreadable(path, "a SciPy sparse matrix", error) from error
 
 
@@ -103,7 +104,7 @@ def read_lines(path: Path, field: str | None) -> list[list[int] | list[str]]:
             continue
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also a number of thousands of digits
             raise ValueError(f"{path}: expected JSON in every line; line {number} of it is not ({error}). Check it.") from error
         documents.append(document(record, field, f"{path}: {numbered(len(documents))}, line {number} of the file"))
     if not documents:
@@ -117,7 +118,7 @@ def lines(path: Path) -> Iterator[str]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             yield from file
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise unreadable(path, "lines of JSON as UTF-8 text", error) from error
 
 

@@ -239,7 +239,7 @@ def read_parquet(path: Path, wanted: list[str] | None) -> Frame:
 
     try:
         table = polars.read_parquet(path)
-    except Exception as error:  # polars has no common class for damaged files
+    except (Exception, polars.exceptions.PanicException) as error:  # polars has no common class for damaged files
         why = str(error).splitlines()[0] if str(error) else "damaged"
         raise ValueError(f"{path}: expected a Parquet table; it cannot be read ({why}).") from error
     table = table[:, positions(table.columns, wanted)]

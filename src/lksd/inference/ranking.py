@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from .._keywords import Options
 from ..engines import Engine
 from ..options import Decision
-from ..results.ranking import RankResult
+from ..results.ranking import RankResult, list_names
 from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust

@@ -24,7 +24,8 @@ class Decoder(LatentVariableModel):
     network : callable
         Takes z of shape (Dz,) and returns the mean of x, of any shape with D numbers. An Equinox module, a Flax ``nnx`` module, a
         Flax ``linen`` module bound to its variables (``module.bind(variables)``), or any function in ``jax.numpy``. Weights are
-        computed with in double precision. Networks with dropout must be in inference mode.
+        computed with in double precision. Networks with dropout must be in inference mode. Weights of a Flax module are those
+        that it has now: make a new decoder after further training.
     noise : float or (D,) array
         The standard deviation of x given z.
     latent_dim : int, optional

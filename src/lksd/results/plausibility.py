@@ -51,8 +51,9 @@ def need(condition: Any, said: str) -> None:
 def check_record(record: Any) -> None:
     """Every field of the type that it is declared with, also in the records inside."""
     if isinstance(record, tuple):
+        if hasattr(record, "_asdict"):
+            need(all(isinstance(one, NUMBER) for one in record), f"{short(record)} holds no numbers")
         for one in record:
-            need(isinstance(one, NUMBER) or not hasattr(record, "_asdict"), f"{record} holds no numbers")
             check_record(one)
     if not is_dataclass(record) or not type(record).__module__.startswith("lksd."):
         return
@@ -186,4 +187,4 @@ def check_ranking(result: RankResult, withheld: bool) -> None:
 
 
 def close(value: float, wanted: float, scale: float) -> bool:
-    return not abs(value - wanted) > CLOSE * max(scale, 1e-300)
+    return abs(value - wanted) <= CLOSE * max(scale, 1e-300)
