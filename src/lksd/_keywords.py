@@ -160,25 +160,21 @@ def flat(records: tuple[Any, ...], without: tuple[str, ...]) -> dict[str, Any]:
 
 
 def read_record(kind: type[Any], verb: str, allowed: Any, keywords: dict[str, Any]) -> Any:
-    """One record of a call, with what is said beside it."""
+    """One record of a call: as it is given, or of the options that are given one by one."""
     whole = keywords.get(kind.keyword)
-    whole = whole if isinstance(whole, kind) else None
-    single = {
-        one.name: keywords[one.name]
-        for one in fields(kind)
-        if one.name in keywords and keywords[one.name] is not whole
-    }
-    if whole is None:
-        if kind.keyword in keywords and kind.keyword not in single:
+    names = [one.name for one in fields(kind) if one.name in keywords]
+    if not isinstance(whole, kind):
+        if whole is not None and kind.keyword not in names:
             raise TypeError(
-                f"{kind.keyword}: expected a lksd.{kind.__name__}; "
-                f"got {keywords[kind.keyword]!r}. Give a record, or single options."
+                f"{kind.keyword}: expected a lksd.{kind.__name__}; got {whole!r}. "
+                "Give a record, or single options."
             )
-        return kind(**single)
-    for name in single:
-        raise TypeError(
-            f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out."
-        )
+        return kind(**{name: keywords[name] for name in names})
+    for name in names:
+        if name != kind.keyword:
+            raise TypeError(
+                f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out."
+            )
     for name in whole.changed():
         if name not in allowed and name != "alternative":
             raise TypeError(f"{name}: {verb} does not take this option. Leave it out of {whole}.")

@@ -17,6 +17,7 @@ from .._validation import (
     row_labels,
     warn,
 )
+from .._vocabulary import is_words, vocabularies_of
 from ..kernels import IMQ, BallBump, BoxBump, Kernel, PerCoordinate, Weighted
 from ..kernels.radial import column_spreads
 from ..stein import Langevin, Spherical, SteinOperator
@@ -48,6 +49,8 @@ class Vectors(Domain):
             raise ValueError(
                 f"counts: {models[0]} describes real numbers, not words. Leave it out."
             )
+        if is_words(x):
+            vocabularies_of(models)  # which refuses them
         values = cls.check("x", x)
         ids = check_index(reading.index, len(values))
         return cls(), Observations(values, ids, column_names(x), row_names(x)), models
