@@ -127,7 +127,7 @@ class Integers(Domain):
         elif kernel is None and paper:
             kernel = BagOfWords(IMQ(), self.n_values)
         elif kernel is None:
-            kernel = BagOfWords.median(x, self.n_values, mask=x >= 0)
+            kernel = BagOfWords.at_median(x, self.n_values)
         scores = [one.part("score") for one in estimates]
         return Prepared(x, scores, estimates[0].operators, kernel, np.ones(()))
 

@@ -119,7 +119,7 @@ class Vectors(Domain):
         return Prepared(x, scores, estimates[0].operators, kernel, units, tuple(notes))
 
     def mmd_kernel(self, prepared: Prepared) -> Kernel:
-        return IMQ.median(prepared.x)
+        return IMQ.at_median(prepared.x)
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,11 @@ def default_kernel(
     same number, where a column is mostly constant, and where the operator does not take it.
     """
     if paper or operator.scalar or x.shape[1] == 1:
-        return IMQ.median(x)
+        return IMQ.at_median(x)
     try:
-        return PerCoordinate.median(x)
+        return PerCoordinate.at_median(x)
     except ValueError:
-        return IMQ.median(x)
+        return IMQ.at_median(x)
 
 
 def is_continuous(choice: Any) -> bool:

@@ -8,7 +8,7 @@ import equinox as eqx
 
 from .._jax import float64_values
 from .base import Domain, Kernel, as_kernel
-from .radial import IMQ, PerCoordinate, median_preconditioner
+from .radial import IMQ, PerCoordinate, check_sample, median_preconditioner
 
 SCALES = {"half the": 0.25, "": 1.0, "twice the": 4.0}  # factors of the squared median distance
 
@@ -86,6 +86,6 @@ def family(x) -> list[Kernel]:
     >>> len(result.tests), len(result.rejected)
     (5, 5)
     """
-    squared, source = median_preconditioner(x)
+    squared, source = median_preconditioner(check_sample(x))
     scales = [IMQ(factor * squared, source=f"{name} {source}".strip()) for name, factor in SCALES.items()]
     return [*scales, PerCoordinate.median(x), IMQ.covariance(x)]

@@ -96,8 +96,13 @@ class BagOfWords(IntegerDistance):
         """
         tokens, size = as_tokens(x, mask), check_size("vocabulary_size", vocabulary_size)
         check_range("x", tokens, size)
-        scale, source = bag_median(tokens, size)
-        return cls(base(scale, source=source), size)
+        return cls.at_median(tokens, size, base)
+
+    @classmethod
+    def at_median(cls, tokens: np.ndarray, vocabulary_size: int, base: type[Radial] = IMQ) -> BagOfWords:
+        """The same for documents that are read: ids, and -1 after the end."""
+        scale, source = bag_median(tokens, vocabulary_size)
+        return cls(base(scale, source=source), vocabulary_size)
 
     def distance(self, x, y):
         return document_distances(x[None], y[None])[0, 0]

@@ -86,7 +86,12 @@ class Radial(Kernel):
     @classmethod
     def median(cls, x, **parameters) -> Radial:
         """The kernel with Lambda = median^2 I, the median over all pairwise distances of ``x``."""
-        preconditioner, source = median_preconditioner(x)
+        return cls.at_median(check_sample(x), **parameters)
+
+    @classmethod
+    def at_median(cls, rows: np.ndarray, **parameters) -> Radial:
+        """The same for observations that are checked."""
+        preconditioner, source = median_preconditioner(rows)
         return cls(preconditioner, source=source, **parameters)
 
     @classmethod
@@ -213,8 +218,13 @@ class PerCoordinate(Kernel):
         At half the median the factor on whole observations still tells near from far in high dimension; docs/kernels.md
         has the study behind it.
         """
-        scales, own_source = coordinate_medians(x)
-        squared, source = median_preconditioner(x)
+        return cls.at_median(check_sample(x), base, own)
+
+    @classmethod
+    def at_median(cls, rows: np.ndarray, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
+        """The same for observations that are checked."""
+        scales, own_source = coordinate_medians(rows)
+        squared, source = median_preconditioner(rows)
         return cls(base(squared / 4, source=f"half the {source}"), own(scales, source=own_source))
 
     @float64_values
@@ -240,11 +250,11 @@ def subset(x: np.ndarray) -> tuple[np.ndarray, str]:
     return x[np.sort(rows)], f"a fixed subset of {SUBSET} rows"
 
 
-def median_preconditioner(x) -> tuple[np.ndarray, str]:
+def median_preconditioner(x: np.ndarray) -> tuple[np.ndarray, str]:
     """The squared median of the pairwise Euclidean distances."""
     from scipy.spatial.distance import pdist
 
-    rows, pairs = subset(check_sample(x))
+    rows, pairs = subset(x)
     scale = float(np.median(pdist(rows)))
     if scale == 0:
         raise ValueError(
@@ -254,11 +264,11 @@ def median_preconditioner(x) -> tuple[np.ndarray, str]:
     return np.asarray(scale**2), f"median of {pairs}"
 
 
-def coordinate_medians(x) -> tuple[np.ndarray, str]:
+def coordinate_medians(x: np.ndarray) -> tuple[np.ndarray, str]:
     """The squared median of |x_id - x_jd| for every coordinate d."""
     from scipy.spatial.distance import pdist
 
-    rows, pairs = subset(check_sample(x))
+    rows, pairs = subset(x)
     scales = np.array([np.median(pdist(column[:, None])) for column in rows.T])
     if not scales.all():
         column = int(np.flatnonzero(scales == 0)[0])
