@@ -1,7 +1,7 @@
 """Options: declared once, seen by signatures, type checkers and help, and refused where they do not fit."""
 
 import inspect
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import get_args, get_type_hints
 
 import numpy as np

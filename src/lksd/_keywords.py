@@ -145,18 +145,11 @@ class Options(NamedTuple):
         """The same for questions that have two sides by themselves."""
         return self._replace(decision=replace(self.decision, alternative="two-sided"))
 
-    def flat(self, *without: str) -> dict[str, Any]:
-        """Every option by its name."""
-        return flat(self, without)
-
-    def given(self, *without: str) -> dict[str, Any]:
-        """The options of a call in which scores are given."""
-        return flat((self.decision, self.run), (*without, "checkpoint", "batch_size"))
-
-
-def flat(records: tuple[Any, ...], without: tuple[str, ...]) -> dict[str, Any]:
-    names = {one.name: record for record in records for one in fields(record)}
-    return {name: getattr(record, name) for name, record in names.items() if name not in without}
+    def of(self, verb: Callable) -> dict[str, Any]:
+        """The options that a verb takes, by their names."""
+        allowed = signature(verb).parameters
+        named = [(one.name, record) for record in self for one in fields(record)]
+        return {name: getattr(record, name) for name, record in named if name in allowed}
 
 
 def read_record(kind: type[Any], verb: str, allowed: Any, keywords: dict[str, Any]) -> Any:

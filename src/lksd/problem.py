@@ -18,13 +18,13 @@ from ._validation import (
     check_reals,
     in_columns,
 )
-from .domains import Domain, Observations, Prepared, is_estimate, read_data
+from .domains import Domain, Observations, is_estimate, read_data
 from .engines import Engine, opened
 from .inference.contrasts import check_pairs_of
 from .inference.hypotheses import Hypothesis, prepared_family
 from .inference.matching import at_data, common_index, is_called, listed, same, untied_notes, with_one_operator
 from .inference.smoothing import Rung, rungs, warn_of_isolation
-from .models import LatentVariableModel, SimulatesLikelihood
+from .models import IsMixture, LatentVariableModel, SimulatesLikelihood
 from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
 from .results import ComparisonResult
 from .samplers import NUTS, Exchange
@@ -104,12 +104,12 @@ def check_names(role: str, models: Any) -> dict[str, Any]:
     return dict(entries)
 
 
-class Evidence(NamedTuple):
+class Findings(NamedTuple):
     """What is known of one scale of noise: the scores of all models, and what the test takes of them."""
 
-    scores: list[ScoreEstimate]
-    prepared: Prepared
     family: list[Hypothesis]
+    scores: list[ScoreEstimate] = []  # noqa: RUF012  (none, where scores are given)
+    prepared: Any = None
 
     def number(self, hypothesis: Hypothesis) -> int:
         """Which of the operators that the scores belong to is that of a hypothesis."""
@@ -191,21 +191,23 @@ class Problem:
             check_identities(own, data.values, run.seed, options.chains, domain.coordinates)
         return problem
 
-    def notes_with(self, evidence: Evidence) -> tuple[str, ...]:
+    def notes_with(self, findings: Findings) -> tuple[str, ...]:
         """What a reader should know of the data, of the scores, and of the units of the test."""
         roles = [f"{name}: " if role else "" for name, role in zip(self.named.names, self.named.roles, strict=True)]
-        own = [f"{role}{note}" for role, one in zip(roles, evidence.scores, strict=True) for note in one.notes]
-        return (*self.notes, *own, *evidence.prepared.notes)
+        own = [f"{role}{note}" for role, one in zip(roles, findings.scores, strict=True) for note in one.notes]
+        return (*self.notes, *own, *findings.prepared.notes)
 
-    def evidence(self, engine: Engine) -> dict[str, Evidence]:
+    def findings(self, engine: Engine) -> dict[str, Findings]:
         """The scores of all models and the hypotheses about them, for every scale of noise by its name."""
         reading, run = self.options.reading, self.options.run
-        if reading.smooth is None:
-            warn_of_isolation(self.observations.values, self.named.by(self.named.names))
-        kept = as_checkpoint(run.checkpoint)
-        found = {}
-        models = self.named.by(self.named.arguments)
-        for rung in rungs(self.observations, models, self.holdout, reading.smooth, run.seed):
+        kept = None if run.checkpoint is None else as_checkpoint(run.checkpoint)
+        found, stages = {}, [Rung(self.observations.values, list(self.named.models), self.holdout, "")]
+        if reading.smooth is not None:
+            models = self.named.by(self.named.arguments)
+            stages = rungs(self.observations, models, self.holdout, reading.smooth, run.seed)
+        elif mixtures := {name: one for name, one in self.named.by(self.named.names).items() if isinstance(one, IsMixture)}:
+            warn_of_isolation(self.observations.values, mixtures)
+        for rung in stages:
             scores = []
             for number, (name, role, model) in enumerate(zip(self.named.names, self.named.roles, rung.models, strict=True)):
                 setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
@@ -217,7 +219,7 @@ class Problem:
             prepared = self.domain.prepare(data, scores, self.kernel, rung.holdout, reading.standardise, self.paper)
             titles = [f"scores of {name}" for name in self.named.names]
             name = rung.name + self.domain.name
-            found[name] = Evidence(scores, prepared, prepared_family(prepared, titles, name))
+            found[name] = Findings(prepared_family(prepared, titles, name), scores, prepared)
         return found
 
     def scores_of(self, model: Any, rung: Rung, support: Support | None, setup: Setup) -> ScoreEstimate:

@@ -18,11 +18,11 @@ from ._keywords import (
 )
 from .domains.reals import row_names
 from .inference.beside_mmd import check_samples
-from .inference.comparison import conclude_comparison, conclude_given_comparison
-from .inference.goodness_of_fit import conclude_fit, conclude_given_fit
+from .inference.comparison import conclude_comparison
+from .inference.goodness_of_fit import conclude_fit
 from .inference.hypotheses import given_family
-from .inference.ranking import conclude_given_ranking, conclude_ranking
-from .problem import Named, Problem, check_names, running
+from .inference.ranking import conclude_ranking
+from .problem import Findings, Named, Problem, check_names, running
 from .results import ComparisonResult
 from .results.fit import GoodnessOfFitResult
 from .results.ranking import RankResult
@@ -93,13 +93,14 @@ def compare(
         check_samples(named.by(named.arguments), options)
     problem = Problem.read(x, named, options, kernel, operator, preset, check)
     with running(options.run) as engine:
-        result = conclude_comparison(problem, engine, also_mmd)
+        findings = problem.findings(engine)
+        result = conclude_comparison(findings, problem.options, engine, problem, also_mmd)
     chosen = {"p": named.models[0], "q": named.models[1], "kernel": kernel, "operator": operator}
     chosen |= {"also_mmd": also_mmd, "preset": preset, "check": check}
     result = replace(
         result,
         labels=problem.observations.labels,
-        settings=as_settings(chosen | problem.options.flat()),
+        settings=as_settings(chosen | problem.options.of(compare)),
     )
     return named.name(result)
 
@@ -140,10 +141,11 @@ def rank(
     options = Options.read(rank, keywords).two_sided()
     problem = Problem.read(x, Named.several(models), options, kernel, operator, preset, check)
     with running(options.run) as engine:
-        result = conclude_ranking(problem, engine)
+        findings = problem.findings(engine)
+        result = conclude_ranking(findings, problem.named.names, problem.options, engine, problem)
     chosen = {"models": list(problem.named.names), "kernel": kernel, "operator": operator}
     chosen |= {"preset": preset, "check": check}
-    return replace(result, settings=as_settings(chosen | problem.options.flat("alternative")))
+    return replace(result, settings=as_settings(chosen | problem.options.of(rank)))
 
 
 @verb
@@ -179,10 +181,10 @@ def goodness_of_fit(
     options, named = Options.read(goodness_of_fit, keywords), Named.single(model)
     problem = Problem.read(x, named, options, kernel, operator, check=check, single=True)
     with running(options.run) as engine:
-        result = conclude_fit(problem, engine)
+        (part,) = problem.findings(engine).values()
+        result = conclude_fit(part, options, engine, problem)
     chosen = {"model": model, "kernel": kernel, "operator": operator, "check": check}
-    unused = ("alternative", "margin", "variance", "correction", "pairs")
-    settings = as_settings(chosen | problem.options.flat(*unused))
+    settings = as_settings(chosen | options.of(goodness_of_fit))
     return replace(result, labels=problem.observations.labels, settings=settings)
 
 
@@ -230,8 +232,8 @@ def compare_scores(
     options, named = Options.read(compare_scores, keywords), Named.pair(score_p, score_q, names)
     family = given_family(x, named.models, ("score_p", "score_q"), kernel, operator, mask)
     with running(options.run) as engine:
-        result = conclude_given_comparison(family, options, engine)
-    settings = as_settings({"kernel": kernel, "operator": operator} | options.given())
+        result = conclude_comparison({"": Findings(family)}, options, engine)
+    settings = as_settings({"kernel": kernel, "operator": operator} | options.of(compare_scores))
     return named.name(replace(result, labels=row_names(x), settings=settings))
 
 
@@ -270,8 +272,8 @@ def rank_scores(
     named = check_names("scores", scores)
     family = given_family(x, tuple(named.values()), tuple(named), kernel, operator, mask)
     with running(options.run) as engine:
-        result = conclude_given_ranking(family, tuple(named), options, engine)
-    settings = as_settings({"kernel": kernel, "operator": operator} | options.given("alternative"))
+        result = conclude_ranking({"": Findings(family)}, tuple(named), options, engine)
+    settings = as_settings({"kernel": kernel, "operator": operator} | options.of(rank_scores))
     return replace(result, settings=settings)
 
 
@@ -308,7 +310,7 @@ def goodness_of_fit_scores(
     options = Options.read(goodness_of_fit_scores, keywords)
     family = given_family(x, (scores,), ("scores",), kernel, operator, mask)
     with running(options.run) as engine:
-        result = conclude_given_fit(family, options, engine)
-    unused = ("alternative", "margin", "variance", "correction", "pairs")
-    settings = as_settings({"kernel": kernel, "operator": operator} | options.given(*unused))
+        result = conclude_fit(Findings(family), options, engine)
+    chosen = {"kernel": kernel, "operator": operator}
+    settings = as_settings(chosen | options.of(goodness_of_fit_scores))
     return replace(result, settings=settings)

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import lksd
+from lksd.inference.doubts import carrying_notes, coincidence, copied_rows, serial_notes
 from lksd.inference.hypotheses import given_family
-from lksd.inference.influence import carrying_notes, coincidence, copied_rows, serial_notes
 from lksd.kernels.radial import column_spreads, is_far
 from lksd.statistics.resampling import LARGEST_DIAGONAL, all_pairs, multinomial_weights, studentised_replicates
 from lksd.stein.gram import matrix_sums

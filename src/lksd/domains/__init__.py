@@ -1,8 +1,7 @@
 """Kinds of data. Each domain owns everything about its own: reading, checks, coordinates, defaults."""
 
-from .base import Domain, Observations, Prepared, is_estimate
+from .base import Domain, Observations, Prepared, is_estimate, kind_of, read_data
 from .integers import DISCRETE, Categories, Documents, Graphs, Integers, discrete_operators
-from .reading import kind_of, read_data
 from .reals import CONTINUOUS, Directions, Reals
 from .words import share_vocabulary
 

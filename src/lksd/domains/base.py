@@ -8,12 +8,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._validation import check_count
+from .._validation import check_count, joined
 from ..kernels import Kernel
 from ..models import LatentVariableModel
+from ..models.base import kind_of as kind_of_model
 from ..options import Reading
 from ..stein import SteinOperator
 from ..supports import Support
+
+DOMAINS: dict[str, type[Domain]] = {}  # by their kinds
 
 
 class Observations(NamedTuple):
@@ -48,6 +51,11 @@ class Domain(ABC):
     coordinates: Any = None  # in which the data are compared, where these are not their own
     weighted: bool = False  # whether the kernel's weight takes care of edges
     notes: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in vars(cls):
+            DOMAINS[cls.kind] = cls
 
     @classmethod
     @abstractmethod
@@ -138,3 +146,37 @@ def check_enough(x: Any, least: int) -> None:
         )
     if shape or hasattr(x, "__len__"):
         check_count("x", shape[0] if shape else len(x), least)
+
+
+def read_data(
+    x: Any, models: dict[str, Any], reading: Reading, least: int
+) -> tuple[Domain, Observations, list[Any]]:
+    """The domain that all models share, the observations, and the models as they take these."""
+    check_enough(x, least)
+    found = domain_of(models).read(x, list(models.values()), reading)
+    check_enough(found[1].values, least)
+    return found
+
+
+def domain_of(models: dict[str, Any]) -> type[Domain]:
+    """The kind of data that all models describe."""
+    kinds = {name: kind_of(model) for name, model in models.items()}
+    words = {name: DOMAINS[kind].describes for name, kind in kinds.items()}
+    if len(set(words.values())) > 1:
+        said = " and ".join(f"{name} describes {what}" for name, what in words.items())
+        raise ValueError(
+            f"{joined(models)}: expected models of the same kind of data; {said}. "
+            "Compare models of the same data."
+        )
+    own = set(kinds.values())
+    if "directions" in own and len(own) > 1:
+        raise ValueError(
+            "p and q: expected models of the same kind of data; one takes unit vectors alone. "
+            "Compare like with like."
+        )
+    return DOMAINS[own.pop() if len(own) == 1 else "categories"]
+
+
+def kind_of(model: Any) -> str:
+    """The name of the kind of data that a model, or scores, describe."""
+    return model.kind if is_estimate(model) else kind_of_model(model)

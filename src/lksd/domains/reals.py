@@ -146,7 +146,7 @@ class Reals(Vectors):
         notes = integer_note(data)
         silent = [name for name, one in supports.items() if one is None]
         known = {name: one or REAL for name, one in supports.items()}
-        shared = intersection(known, dim)
+        shared = REAL if set(known.values()) == {REAL} else intersection(known, dim)
         if vanishes_at_edges(kernel):
             edges = f"the kernel's weight takes care of the edges of {shared}."
             return Reals(None, True, notes if shared.is_real else (*notes, edges))
@@ -245,6 +245,8 @@ def row_names(x: Any) -> tuple[str, ...] | None:
 
 def support_of(name: str, model: Any, observations: Observations) -> Support | None:
     """What a model declares, in the order of the data's columns, which lie there."""
+    if model.support == "real":
+        return REAL
     x = observations.values
     support = read_support(model.support, x.shape[1])
     order = column_order("x", observations.columns, model.columns, f"the columns of {model}")

@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._keywords import Options
+from ..domains import Domain, Integers
 from ..engines import Engine
 from ..options import Decision
 from ..results.comparison import ComparisonResult
+from ..results.details import Words
 from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .beside_mmd import MMDTest, mmd_test, with_mmd
-from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
-from .deciding import deciding_words
-from .diagnosis import diagnose
-from .doubts import Case
+from .chains import chain_doubts, diagnose
+from .contrasts import Contrasts, against_last, family_of, said_of_pairs, said_of_size, studentise
+from .doubts import Case, contribution_notes, row_doubts
 from .hypotheses import Hypothesis
-from .influence import contribution_notes, row_doubts
-from .unconverged import chain_doubts
 
 if TYPE_CHECKING:
-    from ..problem import Problem
+    from ..problem import Findings, Problem
 
 NAMES = {"max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 KEPT = {
@@ -43,38 +42,30 @@ STEADIED = (
 )
 
 
-def conclude_comparison(problem: Problem, engine: Engine, also_mmd: bool) -> ComparisonResult:
-    """The answer about two models."""
-    decision, seed = problem.options.decision, problem.options.run.seed
-    evidence = problem.evidence(engine)
-    family = [one for part in evidence.values() for one in part.family]
-    tests = studentise(family, decision, seed, engine, sensitive=True)
-    mmd = mmd_test(problem, next(iter(evidence.values())).prepared) if also_mmd else None
+def conclude_comparison(
+    findings: dict[str, Findings], options: Options, engine: Engine, problem: Problem | None = None, also_mmd: bool = False
+) -> ComparisonResult:
+    """The answer about two models; without a ``problem`` about scores that are given."""
+    decision, seed = options.decision, options.run.seed
+    family = [one for part in findings.values() for one in part.family]
+    tests = studentise(family, decision, seed, engine, sensitive=problem is not None)
+    mmd = mmd_test(problem, next(iter(findings.values())).prepared) if problem is not None and also_mmd else None
     result, shown = decide(tests, decision, mmd)
 
     def by_scores(family: list[Hypothesis]) -> ComparisonResult:
         return decide(studentise(family, decision, seed, engine), decision)[0]
 
     case = Case(cache(lambda: by_scores(family) if also_mmd else result), family, by_scores, verdict)
-    doubt = chain_doubts(case, problem.named.names, evidence)
-    part = evidence[shown.hypothesis.smoothing]
+    about_rows = contribution_notes(shown.rows)
+    if problem is None:
+        return row_doubts(case, family[0].x).applied(replace(result, notes=(*result.notes, *about_rows)))
+    part = findings[shown.hypothesis.smoothing]
+    doubt = chain_doubts(case, problem.named.names, findings)
     doubt = doubt.also(row_doubts(case, problem.observations.values, part.scores[0].index))
     quality = diagnose(shown.hypothesis, part, result.standard_error, shown.sums.sensitivity)
-    notes = (*result.notes, *problem.notes_with(part), *contribution_notes(shown.rows))
+    notes = (*result.notes, *problem.notes_with(part), *about_rows)
     rows, words = problem.observations.rows, deciding_words(shown, problem.domain)
     return doubt.applied(replace(result, diagnostics=doubt.of(quality), words=words, kept=rows, notes=notes))
-
-
-def conclude_given_comparison(family: list[Hypothesis], options: Options, engine: Engine) -> ComparisonResult:
-    """The answer from scores that are given."""
-    decision, seed = options.decision, options.run.seed
-
-    def test(family: list[Hypothesis]) -> tuple[ComparisonResult, Contrasts]:
-        return decide(studentise(family, decision, seed, engine), decision)
-
-    result, shown = test(family)
-    doubt = row_doubts(Case(lambda: result, family, lambda other: test(other)[0], verdict), family[0].x)
-    return doubt.applied(replace(result, notes=(*result.notes, *contribution_notes(shown.rows))))
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
@@ -228,3 +219,17 @@ def notes_of(test: Contrasts, decision: Decision) -> list[str]:
         return [said_of_pairs(test), *said_of_size(test, decision)]
     steadied = test.regularised[0] and decision.variance == "auto"
     return [*([STEADIED] if steadied else []), *said_of_size(test, decision)]
+
+
+def deciding_words(test: Contrasts, domain: Domain) -> Words | None:
+    """What each word of the data adds to the difference, the largest first; None for real data and graphs."""
+    if not isinstance(domain, Integers) or domain.kind == "graphs" or test.sums.sensitivity is None or test.alike.any():
+        return None
+    x, n = test.hypothesis.x, len(test.hypothesis.x)
+    sums = np.tensordot(against_last(2)[0], test.sums.sensitivity.positions, 1) / (n * (n - 1))
+    ids, inverse = np.unique(x[x >= 0], return_inverse=True)
+    totals = np.bincount(inverse, sums[x >= 0])
+    order = np.argsort(-np.abs(totals), kind="stable")
+    vocabulary = domain.vocabulary
+    names = () if vocabulary is None else tuple(vocabulary.words[i] for i in ids[order])
+    return Words(read_only(ids[order]), read_only(totals[order]), names, domain.documents)

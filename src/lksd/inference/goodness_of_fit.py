@@ -16,49 +16,31 @@ from ..statistics.nulls import Calibration, Evidence, replicate_count
 from ..statistics.resampling import multinomial_weights
 from ..statistics.ustatistic import centred, u_statistic
 from ..stein import gram_sums
-from .diagnosis import diagnose
-from .doubts import Case
+from .chains import chain_doubts, diagnose
+from .doubts import Case, contribution_notes, row_doubts
 from .hypotheses import Hypothesis
-from .influence import contribution_notes, row_doubts
-from .unconverged import chain_doubts
 
 if TYPE_CHECKING:
-    from ..problem import Problem
+    from ..problem import Findings, Problem
 
 
-def conclude_fit(problem: Problem, engine: Engine) -> GoodnessOfFitResult:
-    """The answer about one model."""
-    decision, seed = problem.options.decision, problem.options.run.seed
-    ((name, part),) = problem.evidence(engine).items()
-    family = only_one(part.family)
-
-    def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
-        return judge_fit(family[0], decision, seed, engine)
-
-    result = test(family)
-    case = Case(lambda: result, family, test, lambda one: one.reject)
-    doubt = chain_doubts(case, problem.named.names, {name: part})
-    doubt = doubt.also(row_doubts(case, problem.observations.values, part.scores[0].index))
-    quality = diagnose(family[0], part, result.null_deviation / result.n)
-    notes = (*problem.notes_with(part), *contribution_notes(result.contributions[None]))
-    return doubt.applied(replace(result, diagnostics=doubt.of(quality), notes=notes))
-
-
-def conclude_given_fit(family: list[Hypothesis], options: Options, engine: Engine) -> GoodnessOfFitResult:
-    """The answer from scores that are given."""
+def conclude_fit(part: Findings, options: Options, engine: Engine, problem: Problem | None = None) -> GoodnessOfFitResult:
+    """The answer about one model; without a ``problem`` about scores that are given."""
+    if len(part.family) > 1:
+        raise ValueError("kernel and operator: expected one of each for a goodness-of-fit test; got several. Test them one by one.")
 
     def test(family: list[Hypothesis]) -> GoodnessOfFitResult:
         return judge_fit(family[0], options.decision, options.run.seed, engine)
 
-    result = test(only_one(family))
-    doubt = row_doubts(Case(lambda: result, family, test, lambda one: one.reject), family[0].x)
-    return doubt.applied(replace(result, notes=contribution_notes(result.contributions[None])))
-
-
-def only_one(family: list[Hypothesis]) -> list[Hypothesis]:
-    if len(family) > 1:
-        raise ValueError("kernel and operator: expected one of each for a goodness-of-fit test; got several. Test them one by one.")
-    return family
+    result = test(part.family)
+    case = Case(lambda: result, part.family, test, lambda one: one.reject)
+    about_rows = contribution_notes(result.contributions[None])
+    if problem is None:
+        return row_doubts(case, part.family[0].x).applied(replace(result, notes=about_rows))
+    doubt = chain_doubts(case, problem.named.names, {"": part})
+    doubt = doubt.also(row_doubts(case, problem.observations.values, part.scores[0].index))
+    quality = diagnose(part.family[0], part, result.null_deviation / result.n)
+    return doubt.applied(replace(result, diagnostics=doubt.of(quality), notes=(*problem.notes_with(part), *about_rows)))
 
 
 def judge_fit(hypothesis: Hypothesis, decision: Decision, seed: int, engine: Engine) -> GoodnessOfFitResult:

@@ -17,49 +17,37 @@ from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust
 from ..statistics.nulls import Edgeworth, largest_of
 from ..statistics.selection import selective_pvalues
+from .chains import chain_doubts, chain_quality
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
-from .diagnosis import chain_quality
-from .doubts import Case
+from .doubts import Case, contribution_notes, row_doubts
 from .hypotheses import Hypothesis
-from .influence import contribution_notes, row_doubts
-from .unconverged import chain_doubts
 
 if TYPE_CHECKING:
-    from ..problem import Problem
+    from ..problem import Findings, Problem
 
 
-def conclude_ranking(problem: Problem, engine: Engine) -> RankResult:
-    """The answer about several models."""
-    options, names = problem.options, problem.named.names
-    evidence = problem.evidence(engine)
-    family = [one for part in evidence.values() for one in part.family]
+def conclude_ranking(
+    findings: dict[str, Findings], names: tuple[str, ...], options: Options, engine: Engine, problem: Problem | None = None
+) -> RankResult:
+    """The answer about several models; without a ``problem`` about scores that are given."""
+    decision, seed = options.decision, options.run.seed
+    family = [one for part in findings.values() for one in part.family]
+    tests = studentise(family, decision, seed, engine)
+    result = rank_all(tests, names, decision)
 
     def test(family: list[Hypothesis]) -> RankResult:
-        return rank_all(studentise(family, options.decision, options.run.seed, engine), names, options.decision)
+        return rank_all(studentise(family, decision, seed, engine), names, decision)
 
-    tests = studentise(family, options.decision, options.run.seed, engine)
-    result = rank_all(tests, names, options.decision)
     case = Case(lambda: result, family, test, lambda one: frozenset(one.better))
-    part = next(iter(evidence.values()))
-    doubt = chain_doubts(case, names, evidence)
+    about_rows = contribution_notes(np.concatenate([one.rows for one in tests]))
+    if problem is None:
+        return row_doubts(best_of(case), family[0].x).applied(replace(result, notes=(*result.notes, *about_rows)))
+    part = next(iter(findings.values()))
+    doubt = chain_doubts(case, names, findings)
     doubt = doubt.also(row_doubts(best_of(case), problem.observations.values, part.scores[0].index))
     quality = {name: doubt.of(chain_quality([one]), name) for name, one in zip(names, part.scores, strict=True)}
-    about_rows = contribution_notes(np.concatenate([one.rows for one in tests]))
     notes = (*result.notes, *problem.notes_with(part), *about_rows)
     return doubt.applied(replace(result, diagnostics=tuple(quality[name] for name in result.names), notes=notes))
-
-
-def conclude_given_ranking(family: list[Hypothesis], names: tuple[str, ...], options: Options, engine: Engine) -> RankResult:
-    """The answer from scores that are given."""
-
-    def test(family: list[Hypothesis]) -> RankResult:
-        return rank_all(studentise(family, options.decision, options.run.seed, engine), names, options.decision)
-
-    tests = studentise(family, options.decision, options.run.seed, engine)
-    result = rank_all(tests, names, options.decision)
-    doubt = row_doubts(best_of(Case(lambda: result, family, test, lambda one: None)), family[0].x)
-    notes = (*result.notes, *contribution_notes(np.concatenate([one.rows for one in tests])))
-    return doubt.applied(replace(result, notes=notes))
 
 
 def best_of(case: Case) -> Case:

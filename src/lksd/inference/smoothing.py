@@ -13,7 +13,7 @@ from .._keys import as_keys, noise_keys
 from .._validation import SEEDS, warn
 from ..domains import Observations, is_estimate, kind_of
 from ..kernels.radial import column_spreads
-from ..models.base import IsMixture, float64_leaves
+from ..models.base import float64_leaves
 from ..models.smoothing import smoothed
 
 # In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
@@ -33,10 +33,8 @@ class Rung(NamedTuple):
 
 
 def rungs(observations: Observations, models: dict[str, Any], holdout: np.ndarray | None, smooth: Any, seed: int) -> list[Rung]:
-    """The hypothesis at every scale; without ``smooth`` there is one, as it stands."""
+    """The hypothesis at every scale of noise."""
     data, given = observations.values, list(models.values())
-    if smooth is None:
-        return [Rung(data, given, holdout, "")]
     for name, model in models.items():
         if is_estimate(model):
             raise ValueError(f"smooth: expected models, which can be blurred; {name} is scores. Give the model itself.")
@@ -88,7 +86,7 @@ def _noise(key_data, shape: tuple[int, ...]):
 @float64
 def warn_of_isolation(x, models: dict[str, Any]) -> None:
     """A warning where components of a mixture hardly share an observation: scores do not see their weights."""
-    found = [name for name, model in models.items() if isinstance(model, IsMixture) and is_isolated(x, model)]
+    found = [name for name, model in models.items() if is_isolated(x, model)]
     if found:
         remedy = "" if kind_of(models[found[0]]) == "directions" else " smooth='auto' lets the test see them."
         warn(f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}")

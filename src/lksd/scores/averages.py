@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._keys import as_keys
-from .chains import Plan
-from .conditional import Point
+from .chains import Plan, Point
 from .lengths import Group, batch_means, padded
 
 RIDGE = 1e-13

@@ -18,9 +18,8 @@ from .._progress import track
 from ..engines import Engine
 from ..models.behaviour import seen
 from .averages import Averages, average, fitted
-from .chains import Plan, run_batch
+from .chains import Plan, Point, run_batch
 from .checkpoint import Checkpoint, identity
-from .conditional import Point
 from .convergence import disagreement, worst_rhat_and_ess
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with it: the smallest stays in the

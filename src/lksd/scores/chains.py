@@ -13,13 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from ..models import LatentVariableModel
-from ..models.base import DiscreteLatent, Starts, start_of
+from ..models.base import Around, AveragesRatios, DiscreteLatent, ModifiesPosterior, Starts, start_of
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import given_integers, log_posterior, split_latent
-from .conditional import Point, conditional_score, model_at, norm_of
 
 
 class Plan(NamedTuple):
@@ -189,3 +188,61 @@ def control_variate(model: LatentVariableModel, x, u):
     """The gradient of log p(x, z) in the unconstrained reals, whose posterior mean is zero."""
     conditional, reals = given_integers(model, u)
     return ravel_pytree(jax.grad(log_posterior(conditional, x))(reals))[0]
+
+
+# ------------------------------------------------------------- what is averaged: the score of x given z (Section 2.2)
+
+
+class Point(NamedTuple):
+    """One observation, or n of them, and what is asked about it."""
+
+    x: Num[Array, "*n D"]
+    values: Int[Array, "*n D M"] | None = None  # of a discrete observation: the replacements whose probability is wanted
+    site: Int[Array, "*n 2"] | None = None  # one coordinate and replacement alone, from the modified posterior
+    starts: Float[Array, "*n K Dz"] | None = None  # where earlier chains ended, flattened, for chains that are run again
+
+
+def model_at(model: Any, point: Point) -> Any:
+    """The model whose posterior is sampled: itself, all it needs of the observation looked up; or the modified one."""
+    if point.values is None:
+        return model
+    here = model.at(point.x, point.values)
+    if point.site is None:
+        return here
+    if isinstance(here, ModifiesPosterior):
+        return here.between(point.x, point.values, *point.site)
+    return Between(here, point.site[0], point.values[point.site[0], point.site[1]])
+
+
+def conditional_score(model: Any, point: Point, z, averaged: bool) -> tuple[Array, Float[Array, " q"]]:
+    """log p(x | z), and what is averaged: grad_x log p(x | z), or the ratios p(x with x_d -> v | z) / p(x | z)."""
+    x, values = point.x, point.values
+    if values is None:
+        return jax.value_and_grad(model.log_likelihood)(x, z)
+    log_likelihood = model.log_likelihood(x, z)
+    if point.site is not None:
+        return log_likelihood, model.share(x, values, *point.site, z)[None]
+    ratios = model.averaged_ratios if averaged and isinstance(model, AveragesRatios) else model.likelihood_ratios
+    return log_likelihood, jnp.where(x[:, None] >= 0, ratios(x, values, z), 1.0).ravel()
+
+
+def norm_of(point: Point, score) -> Array:
+    """The length of what is averaged, without the positions that do not exist."""
+    if point.values is None or point.site is not None:
+        return jnp.linalg.norm(score)
+    return jnp.linalg.norm(jnp.where(point.x[:, None] >= 0, score.reshape(point.values.shape), 0.0))
+
+
+class Between(Around):
+    """The model with p(x | z) + p(x with x_d -> v | z) as its likelihood: the modified posterior of Appendix B.2."""
+
+    d: Array
+    value: Array
+
+    def log_likelihood(self, x, z):
+        return jnp.logaddexp(self.model.log_likelihood(x, z), self.model.log_likelihood(x.at[self.d].set(self.value), z))
+
+    def share(self, x, values, d, m, z):
+        """p(x with x_d -> v | z) / (p(x | z) + p(x with x_d -> v | z))."""
+        moved = self.model.log_likelihood(x.at[d].set(self.value), z)
+        return jax.nn.sigmoid(moved - self.model.log_likelihood(x, z))

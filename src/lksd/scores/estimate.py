@@ -35,10 +35,9 @@ from ..stein import SteinOperator
 from ..supports import Support
 from .averages import Averages, by_modified_posterior, neighbours, operator_averages, score_fields, targets
 from .batches import Run, Setup, run
-from .chains import Plan, begins_twice
+from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
 from .checks import check_model, check_possible, checked_latent, kinds, latent_shapes, row_digests
-from .conditional import Point, model_at
 from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, joined, length_groups

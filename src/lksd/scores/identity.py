@@ -26,9 +26,8 @@ from ..models.behaviour import behaviour
 from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
-from .chains import control_variate
+from .chains import Point, conditional_score, control_variate, model_at
 from .checks import check_model, checked_latent, kinds, latent_shapes
-from .conditional import Point, conditional_score, model_at
 from .estimate import choose_sampler
 from .exact import check_exact, exact_at, exact_score, has_exact_ratios
 from .result import ScoreEstimate

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from .conditional import Point
+from .chains import Point
 
 WORTH = 2e7  # steps of a chain at one word that take as long as to compile one more program
 CLASSES = 2  # of lengths, between a length and its double

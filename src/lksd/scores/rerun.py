@@ -25,8 +25,7 @@ from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
 from .averages import Averages, average
 from .batches import Groups, Run, Setup, Work, in_batches, keep, kept
-from .chains import Plan, run_batch
-from .conditional import Point
+from .chains import Plan, Point, run_batch
 from .convergence import Judgement, judge
 
 

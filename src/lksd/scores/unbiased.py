@@ -16,8 +16,7 @@ from ..samplers.coupling import Coupling, coupled, equal
 from ..stein import SteinOperator
 from .averages import Averages, Targets, average, operator_averages, score_fields
 from .batches import Groups, Setup, Work, in_batches
-from .chains import Plan, begin
-from .conditional import Point, conditional_score, model_at
+from .chains import Plan, Point, begin, conditional_score, model_at
 from .lengths import Group, joined
 from .result import ScoreEstimate
 
