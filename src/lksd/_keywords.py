@@ -146,8 +146,8 @@ class Options(NamedTuple):
         return self._replace(decision=replace(self.decision, alternative="two-sided"))
 
     def of(self, verb: Callable) -> dict[str, Any]:
-        """The options that a verb takes, by their names."""
-        allowed = signature(verb).parameters
+        """The options of a verb by their names, apart from those that never change an answer."""
+        allowed = signature(verb).parameters.keys() - {"engine", "checkpoint", "progress"}
         named = [(one.name, record) for record in self for one in fields(record)]
         return {name: getattr(record, name) for name, record in named if name in allowed}
 

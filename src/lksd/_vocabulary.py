@@ -65,7 +65,7 @@ def holds_words(x: Any, models: Sequence[Any], counts: bool | None) -> bool:
     names = word_columns(x)
     if names is None or counts is False:
         return is_words(x)
-    known = {word for model in models if getattr(model, "vocabulary", None) is not None for word in model.vocabulary.words}
+    known = {word for model in models if model.vocabulary is not None for word in model.vocabulary.words}
     if counts is None and 2 * sum(name in known for name in names) > len(names):
         raise ValueError(
             f"x: its columns have the names of words, such as {next(name for name in names if name in known)!r}, and could hold "
@@ -145,7 +145,7 @@ def as_ids(
 
 def vocabularies_of(models: Sequence[Any]) -> list[Vocabulary]:
     """The vocabularies of the models that have one; documents of words need at least one."""
-    given = [model.vocabulary for model in models if getattr(model, "vocabulary", None) is not None]
+    given = [model.vocabulary for model in models if model.vocabulary is not None]
     if not given:
         raise ValueError("x: the documents hold words, but no model has a vocabulary. Give word ids, or models with their words.")
     return given

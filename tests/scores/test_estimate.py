@@ -14,7 +14,7 @@ import lksd
 from lksd import _jax
 from lksd.models import PPCA, FactorAnalysis, GaussianMixture, LatentVariableModel
 from lksd.samplers import HMC, MALA, NUTS, BoxStart, Exact, NormalStart, RandomWalk
-from lksd.scores import diagnostics
+from lksd.scores import convergence
 
 RNG = np.random.default_rng(0)
 MODEL = PPCA(RNG.random((6, 2)), 0.8, RNG.normal(size=6))
@@ -160,7 +160,7 @@ def test_diagnostics_equal_arviz(chains, length):
             x[:, t] += correlation * x[:, t - 1]
         x[0, :, 2] += 1.0
         x[:, :, 3] = 1.0
-        rhat, ess = diagnostics.rhat_and_ess(x)
+        rhat, ess = convergence.rhat_and_ess(x)
         each = [np.ascontiguousarray(x[:, :, k]) for k in range(4)]
         np.testing.assert_allclose(ess, [arviz.ess(one, method="bulk") for one in each], rtol=1e-10)
         if chains > 1:  # of one chain ArviZ says nothing

@@ -73,7 +73,7 @@ def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
 
 def speaks_of_words(*models) -> bool:
     """Whether observations are documents: a model knows the words, or is a topic model."""
-    return any(isinstance(model, LDA) or getattr(model, "vocabulary", None) is not None for model in models)
+    return any(isinstance(model, LDA) or model.vocabulary is not None for model in models)
 
 
 def kinds(z) -> set[str]:
