@@ -140,8 +140,8 @@ def test_options_reach_the_test(lksd_command):
 def test_saved_scores_are_models_too(lksd_command, folder):
     weight = np.array([[1.0], [0.5], [-0.5]])
     lksd.estimate_scores(lksd.models.PPCA(weight, 2.0), numbers()).save(folder / "scores.npz")
-    _, out, _ = lksd_command("compare", "x.npy", "--p", "scores.npz", "--q", "models.py:q", "--name-p", "models.py:p")
-    assert out == lksd_command("compare", "x.npy", *PAIR)[1]
+    _, out, _ = lksd_command("compare", "x.npy", "--p", "scores.npz", "--q", "models.py:q")
+    assert out == lksd_command("compare", "x.npy", *PAIR)[1].replace("P: models.py:p", "P: scores.npz")
 
 
 def test_topics_takes_words_and_ids_and_counts(lksd_command, folder):
