@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lksd.reproduce import abstracts
-from lksd.reproduce.abstracts import of_length, topic_model
+from lksd.reproduce.problems import arxiv
+from lksd.reproduce.problems.arxiv import of_length, topic_model
 
 __all__ = ["ABSTRACTS", "corpus", "of_length", "topic_model"]
 
@@ -13,4 +13,4 @@ ABSTRACTS = Path(__file__).parents[2] / "shared" / "data" / "arxiv" / "abstracts
 
 
 def corpus(*categories: str) -> tuple[dict[str, list[list[int]]], dict[int, str]]:
-    return abstracts.corpus(ABSTRACTS, categories)
+    return arxiv.corpus(ABSTRACTS, categories)

@@ -1,4 +1,4 @@
-"""A Stein operator and a kernel that a user writes go wherever ours go, with no file of ours changed."""
+"""A Stein operator, a kernel and a calibration that a user writes go wherever ours go, with no file of ours changed."""
 
 import importlib.util
 import subprocess
@@ -13,9 +13,12 @@ import lksd
 from lksd.inference.kernel_sums import own_sums
 
 OWN = """
+from dataclasses import dataclass
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 import lksd
 
@@ -55,6 +58,31 @@ class Metropolis(lksd.stein.DiscreteOperator):
 
     def moves(self, x, scores):
         return lksd.stein.Moves(-scores.sum(-1), jnp.stack([x + 1, x - 1], -1) % self.n_values, scores)
+
+
+@dataclass(frozen=True)
+class Student(lksd.statistics.NullDistribution):
+    freedom: int
+
+    def upper(self, t):
+        return float(stats.t.sf(t, self.freedom))
+
+    def lower(self, t):
+        return float(stats.t.cdf(t, self.freedom))
+
+    def upper_quantile(self, probability):
+        return float(stats.t.isf(probability, self.freedom))
+
+    def lower_quantile(self, probability):
+        return float(stats.t.ppf(probability, self.freedom))
+
+    def __str__(self):
+        return f"Student's t with {self.freedom} degrees of freedom"
+
+
+class ByStudent(lksd.statistics.Calibration):
+    def null(self, sample):
+        return Student(sample.n - 1)
 
 
 p, q = (lksd.models.PPCA(np.ones((3, 1)), noise) for noise in (2.0, 1.0))
@@ -115,6 +143,17 @@ def test_every_verb_takes_them(own, tmp_path):
     fit = lksd.goodness_of_fit(X, own.q, kernel=kernel, operator=operator)
     assert fit.operator == "Diffusion"
     fit.to_json()
+
+
+def test_every_verb_takes_a_calibration(own, tmp_path):
+    models, options = {"wide": own.p, "right": own.q}, {"kernel": KERNEL, "calibration": own.ByStudent()}
+    for result in (lksd.compare(X, models, **options), lksd.goodness_of_fit(X, own.q, **options)):
+        assert result.null == own.Student(39)
+        result.to_json(tmp_path / "result.json")
+        assert lksd.load_result(tmp_path / "result.json").null == own.Student(39)
+    ranked = lksd.rank(X, models, **options)
+    ranked.to_json(tmp_path / "result.json")
+    assert "Student's t with 39 degrees of freedom" in lksd.load_result(tmp_path / "result.json").calibration
 
 
 def test_an_operator_on_integers_takes_the_ratios_of_models(own):
@@ -208,6 +247,25 @@ def test_the_command_line_takes_them(own, command):
     lksd.estimate_scores(own.q, X, operator=own.tails).save("q.npz")
     code, out, err = command("--p", "own.py:p", "--q", "q.npz", "--operator", "own.py:tails", "--kernel", "imq")
     assert (code, "operator Diffusion" in out) == (0, True), err
+
+
+def test_the_command_line_takes_a_calibration(own, command, tmp_path, capsys):
+    from lksd.cli import main
+
+    chosen = ("--kernel", "imq:2", "--calibration", "own.py:ByStudent")
+    code, out, err = command("--p", "own.py:p", "--q", "own.py:q", *chosen, "--json")
+    assert (code, err) == (0, "")
+    (tmp_path / "result.json").write_text(out)
+    loaded = lksd.load_result(tmp_path / "result.json")
+    assert str(loaded.null) == "Student's t with 39 degrees of freedom"
+    same = lksd.compare(X, own.p, own.q, kernel=KERNEL, calibration=own.ByStudent())
+    assert loaded.pvalue == same.pvalue
+    assert main(["rank", "x.npy", "own.py:p", "own.py:q", *chosen]) == 0
+    assert "p-values: Student's t with 39 degrees of freedom" in capsys.readouterr().out
+    code, _, err = command("--p", "own.py:p", "--q", "own.py:q", "--calibration", "own.py:number")
+    assert (code, "--calibration: expected one of the calibrations in own.py" in err) == (2, True)
+    code, _, err = command("--p", "own.py:p", "--q", "own.py:q", "--calibration", "norml")
+    assert (code, "calibration: expected" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,8 @@ def test_options_reach_the_test(lksd_command):
 def test_saved_scores_are_models_too(lksd_command, folder):
     weight = np.array([[1.0], [0.5], [-0.5]])
     lksd.estimate_scores(lksd.models.PPCA(weight, 2.0), numbers()).save(folder / "scores.npz")
-    _, out, _ = lksd_command("compare", "x.npy", "--p", "scores.npz", "--q", "models.py:q", "--name-p", "models.py:p")
-    assert out == lksd_command("compare", "x.npy", *PAIR)[1]
+    _, out, _ = lksd_command("compare", "x.npy", "--p", "scores.npz", "--q", "models.py:q")
+    assert out == lksd_command("compare", "x.npy", *PAIR)[1].replace("P: models.py:p", "P: scores.npz")
 
 
 def test_topics_takes_words_and_ids_and_counts(lksd_command, folder):
@@ -300,12 +300,27 @@ def test_ctrl_c_stops_and_leaves_nothing(folder):
     assert time.monotonic() - started < 40
 
 
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [(("--name-p", "wide"), ("wide", "Q")), (("--name-p", "wide", "--name-q", "narrow"), ("wide", "narrow"))],
+)
+def test_models_are_called_by_their_names(lksd_command, folder, options, names):
+    p, q = names
+    _, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--report", "named.html")
+    assert out.startswith(f"{p}: models.py:p\n{q}: models.py:q\n\nH0: {p} fits at least as well as {q};")
+    assert f"\n{p} - {q} " in out
+    assert f"Does {q} fit the data better than {p}?" in (folder / "named.html").read_text()
+    _, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--json")
+    (folder / "named.json").write_text(out)
+    assert lksd.load_result(folder / "named.json").names == names
+
+
 def test_hostile_names_are_text_on_a_terminal(folder):
     hostile = "\x1b]0;owned\x07<script>alert(1)</script>\x1b[2J[bold]\u202e"
     command = [*LKSD, "compare", "x.npy", *PAIR, "--name-p", hostile]
     shown, code = on_terminal(command, cwd=folder)
     assert code == 0
-    assert "P: \\x1b]0;owned\\x07<script>alert(1)</script>\\x1b[2J[bold]\\u202e" in shown
+    assert "\\x1b]0;owned\\x07<script>alert(1)</script>\\x1b[2J[bold]\\u202e: models.py:p" in shown
     assert "\x1b]0;" not in shown
     assert "\x1b[2J" not in shown
     shown, code = on_terminal([*LKSD, "compare", f"{hostile}.npy", *PAIR], cwd=folder)

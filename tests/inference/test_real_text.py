@@ -7,7 +7,7 @@ import pytest
 
 import lksd
 from lksd.models import LDA
-from lksd.reproduce.abstracts import abstracts
+from lksd.reproduce.problems.arxiv import abstracts
 
 TOPICS = (5, 20, 100)
 TRAINING, HELD_OUT, SHORTEST, RARE = 2_500, 120, 50, 2

@@ -11,11 +11,10 @@ from lksd.cli import main
 from lksd.inference import kernel_sums
 from lksd.inference.mmd import judge_means
 from lksd.kernels import IMQ, Gaussian
-from lksd.reproduce import abstracts
 from lksd.reproduce.experiment import Task, trial_seed
-from lksd.reproduce.mmd import means_of, sample_sums
 from lksd.reproduce.problems import EXPERIMENTS, arxiv, experiment_named, experiments_named, ppca, ppca_chains, topics
 from lksd.reproduce.store import Store
+from lksd.reproduce.testing import means_of, sample_sums
 
 N = 16
 NEEDS_DATA = [one.name for one in EXPERIMENTS if one.prepare is not None]
@@ -64,7 +63,7 @@ def test_every_experiment_on_arxiv_runs(name, tmp_path, capsys, monkeypatch):
 
 def test_words_of_an_abstract():
     text = "We study $x^2$-estimators [1], with 3.5 (or 2,000) STATE-space models."
-    assert " ".join(abstracts.words(text)) == "we study xmathx estimators xnumx with xnumx or xnumx state-space models"
+    assert " ".join(arxiv.words(text)) == "we study xmathx estimators xnumx with xnumx or xnumx state-space models"
 
 
 def test_names_are_unique_and_tables_have_all_their_parts():

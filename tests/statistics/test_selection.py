@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import erfcx
 
-from lksd.statistics.selection import selective_pvalues, upper_truncated
+from lksd.statistics.multiplicity import selective_pvalues, upper_truncated
 
 
 @pytest.mark.parametrize("others", [0.0, 0.5])

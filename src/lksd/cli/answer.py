@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import typer
 
-from .. import ComparisonResult, compare, rank
+from .. import compare, rank
 from .._text import visible
 from .._validation import check_choice
 from .._vocabulary import holds_words
@@ -18,86 +19,72 @@ from ..domains import kind_of
 from ..kernels import Kernel
 from ..report.page import check_path
 from ..scores import ScoreEstimate
+from ..statistics import Calibration
 from ..stein import SteinOperator
-from .data import is_number
+from .data import is_number, read_data
 from .main import say, sentence
-from .models import instance, named_in, named_or_own
+from .models import instance, named_in, named_or_own, read_model
 from .options import KERNELS, SAMPLERS, SCALED_KERNELS, WORD_KERNELS
 from .tables import Frame
 
-
-class Output(NamedTuple):
-    """How the answer is shown."""
-
-    report: Path | None
-    json: bool
-    names: tuple[str, ...]
-    image_shape: str | None = None
-
-    def checked(self) -> Output:
-        """Before any work is done."""
-        if self.report is not None:
-            check_path(self.report)
-        if self.image_shape is not None:
-            shape(self.image_shape)
-        return self
+OWN = (  # what the library's calls do not take
+    *("data", "array", "columns", "field", "header", "p", "q", "models", "trust_pickle"),
+    *("report", "json", "name", "name_p", "name_q", "image_shape"),
+)
 
 
-def answer(x: Any, models: list[Any], options: dict[str, Any], command: dict[str, str], output: Output) -> None:
-    """Compare, and show the result with the files that the ``command`` named."""
+def answer(given: dict[str, Any]) -> None:
+    """Read what a command's parameters name, compare or rank, and show the result with the files that were named."""
+    ranked, options = "models" in given, {name: value for name, value in given.items() if name not in OWN}
+    files = given["models"] if ranked else (given["p"], given["q"])
+    called = given["name"] if ranked else (given["name_p"], given["name_q"])
+    if ranked and called and len(called) != len(files):
+        raise ValueError(f"--name: expected one for each of {len(files)} models; got {len(called)}. Repeat it, or leave it out.")
+    report = given["report"] and check_path(given["report"])
+    size = given.get("image_shape") and shape(given["image_shape"])
+    options["operator"] = chosen_operator(given["operator"])  # before scores that belong to one are read
+    options["calibration"] = named_or_own("--calibration", given["calibration"], Calibration, "calibrations")
+    roles = ["models"] * len(files) if ranked else ["--p", "--q"]
+    models = [read_model(role, file, given["trust_pickle"]) for role, file in zip(roles, files, strict=True)]
+    x = read_data(Path(given["data"]), given["array"], given.get("columns"), given["field"], given["header"])
+    options["kernel"] = chosen_kernel(given["kernel"], x, models, given["counts"])
+    if "sampler" in given:
+        options["sampler"] = chosen_sampler(given["sampler"])
     data = plain(x)
-    observations = x if output.image_shape is None else as_images(data, shape(output.image_shape))
-    announce("Comparing", data)
-    result = compare(x, *models, **options)
-    say_notes(x)
-    show(replace(result, settings=result.settings | command), observations, output)
+    observations = as_images(data, size) if size else x
+    if sys.stderr.isatty():
+        doing = f"Ranking {len(models)} models" if ranked else "Comparing"
+        say(f"{doing} on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
+    result: Any
+    if ranked:
+        result = rank(x, list(zip(called or files, models, strict=True)), **options)
+        command, above, shown = {"models": list(files)}, [], {}
+    else:
+        names = (called[0] or "P", called[1] or "Q") if any(called) else None
+        result = compare(x, *models, names=names, **options)
+        command = dict(zip("pq", files, strict=True))
+        above = [*(visible(f"{name}: {file}") for name, file in zip(result.names, files, strict=True)), ""]
+        shown = {"observations": observations, "names": None if names else files}
+    for note in getattr(x, "notes", ()):  # what the reader should know of how a file was read
+        say(f"Note: {sentence(note)}")
+    show(replace(result, settings=result.settings | {"data": str(given["data"])} | command), report, given["json"], above, **shown)
 
 
-def ranking(x: Any, models: list[Any], options: dict[str, Any], command: dict[str, Any], output: Output) -> None:
-    """Rank, and show the result."""
-    data = plain(x)
-    announce(f"Ranking {len(models)} models", data)
-    result = rank(x, list(zip(output.names, models, strict=True)), **options)
-    say_notes(x)
-    result = replace(result, settings=result.settings | command)
-    if output.report is not None:
-        result.to_html(output.report)
-    if output.json:
+def show(result: Any, report: Path | None, json: bool, above: Sequence[str] = (), **shown: Any) -> None:
+    """The report if one is wanted, with what else is ``shown`` in it, and the table or JSON."""
+    if report is not None:
+        result.to_html(report, **shown)
+    if json:
         typer.echo(result.to_json())
         return
-    typer.echo(str(result))
-    if output.report is not None:
-        typer.echo(f"\nReport: {visible(str(output.report))}")
+    typer.echo("\n".join([*above, str(result)]))
+    if report is not None:
+        typer.echo(f"\nReport: {visible(str(report))}")
 
 
 def plain(x: Any) -> Any:
     """The data as the library takes them."""
     return x.values if isinstance(x, Frame) else x
-
-
-def say_notes(x: Any) -> None:
-    """Beside an answer, what its reader should know of how a file was read."""
-    for note in getattr(x, "notes", ()):
-        say(f"Note: {sentence(note)}")
-
-
-def announce(doing: str, data: Any) -> None:
-    if sys.stderr.isatty():
-        say(f"{doing} on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
-
-
-def show(result: ComparisonResult, observations: Any, output: Output) -> None:
-    """The report if one is wanted, and the table or JSON."""
-    if output.report is not None:
-        name_p, name_q = output.names
-        result.to_html(output.report, names=(name_p, name_q), observations=observations)
-    if output.json:
-        typer.echo(result.to_json())
-        return
-    roles = [f"{role}: {visible(name)}" for role, name in zip("PQ", output.names, strict=True)]
-    typer.echo("\n".join([*roles, "", str(result)]))
-    if output.report is not None:
-        typer.echo(f"\nReport: {visible(str(output.report))}")
 
 
 def chosen_operator(names: list[str] | None) -> Any:
@@ -127,7 +114,9 @@ def kernel_named(text: str, x: Any, models: list[Any], counts: bool | None) -> A
     """name or name:scale."""
     name, _, given = text.partition(":")
     check_choice("--kernel", name, [*KERNELS, *WORD_KERNELS])
-    scale = squared_scale(text, given) if given else None
+    if given and not is_number(given):
+        raise ValueError(f"--kernel: expected a number as the squared scale, such as imq:2.5; got {text!r}. Check it.")
+    scale = float(given) if given else None
     if name in WORD_KERNELS:
         if scale is not None and name == "hamming":
             raise ValueError(f"--kernel: hamming has no scale; got {text!r}. Leave the scale out.")
@@ -137,12 +126,6 @@ def kernel_named(text: str, x: Any, models: list[Any], counts: bool | None) -> A
     if name not in SCALED_KERNELS:
         raise ValueError(f"--kernel: {name} takes its scales from the data; got {text!r}. Leave the scale out.")
     return SCALED_KERNELS[name](scale)
-
-
-def squared_scale(text: str, given: str) -> float:
-    if not is_number(given):
-        raise ValueError(f"--kernel: expected a number as the squared scale, such as imq:2.5; got {text!r}. Check it.")
-    return float(given)
 
 
 def value_count(models: list[Any], x: Any, counts: bool | None) -> int:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import numpy as np
 import typer
 
 from .. import __version__, compare
+from ..models import FactorAnalysis
+from ..report.page import check_path
 from . import options as o
-from .answer import Output, answer, chosen_kernel, chosen_operator, chosen_sampler, ranking, show
-from .data import read_data
+from .answer import answer, show
 from .main import say
-from .models import read_model
 from .reproduce import reproduce
 
 app = typer.Typer(
@@ -39,6 +40,7 @@ def common(
 
 @app.command(name="compare")
 def compare_command(
+    context: typer.Context,
     data: o.Data,
     p: o.Model,
     q: o.Model,
@@ -88,21 +90,12 @@ def compare_command(
 
     lksd compare x.npy --p models.py:p --q models.py:q --no-exact --sampler nuts --draws 1000 --json > result.json
     """
-    output = Output(report, json, (name_p or p, name_q or q), image_shape).checked()
-    operators = chosen_operator(operator)  # before scores that belong to one are read
-    models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
-    x = read_data(data, array, columns, field, header)
-    options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
-    options |= {"kernel": chosen_kernel(kernel, x, models, counts)}
-    options |= {"operator": operators, "alternative": alternative, "alpha": alpha, "variance": variance}
-    options |= {"calibration": calibration, "preset": preset, "seed": seed, "sampler": chosen_sampler(sampler)}
-    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    options |= {"margin": margin, "correction": correction, "also_mmd": also_mmd, "pairs": pairs, "check": check}
-    answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
+    answer(context.params)
 
 
 @app.command(name="rank")
 def rank_command(
+    context: typer.Context,
     data: o.Data,
     models: o.Models,
     report: o.Report = None,
@@ -144,23 +137,12 @@ def rank_command(
 
     lksd rank docs.jsonl k10.npz k50.npz k100.npz --name "10 topics" --name "50 topics" --name "100 topics" --report report.html
     """
-    if name is not None and len(name) != len(models):
-        raise ValueError(f"--name: expected one for each of {len(models)} models; got {len(name)}. Repeat it, or leave it out.")
-    output = Output(report, json, tuple(name or models)).checked()
-    operators = chosen_operator(operator)  # before scores that belong to one are read
-    loaded = [read_model("models", one, trust_pickle) for one in models]
-    x = read_data(data, array, columns, field, header)
-    options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "standardise": standardise}
-    options |= {"kernel": chosen_kernel(kernel, x, loaded, counts)}
-    options |= {"operator": operators, "alpha": alpha, "margin": margin, "variance": variance, "pairs": pairs}
-    options |= {"calibration": calibration, "correction": correction, "seed": seed, "sampler": chosen_sampler(sampler)}
-    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    options |= {"check": check}
-    ranking(x, loaded, options, {"data": str(data), "models": list(models)}, output)
+    answer(context.params)
 
 
 @app.command()
 def topics(
+    context: typer.Context,
     data: o.Data,
     p: o.TopicModel,
     q: o.TopicModel,
@@ -200,15 +182,7 @@ def topics(
 
     lksd topics docs.jsonl --p a.npz --q b.npz --name-p "50 topics" --name-q "100 topics"
     """
-    output = Output(report, json, (name_p or p, name_q or q)).checked()
-    operators = chosen_operator(operator)  # before scores that belong to one are read
-    models = [read_model("--p", p, trust_pickle), read_model("--q", q, trust_pickle)]
-    x = read_data(data, array, None, field, header)
-    options: dict[str, Any] = {"counts": counts, "drop_empty": drop_empty, "alternative": alternative, "alpha": alpha}
-    options |= {"kernel": chosen_kernel(kernel, x, models, counts), "operator": operators, "pairs": pairs}
-    options |= {"calibration": calibration, "preset": preset, "seed": seed}
-    options |= {"warmup": warmup, "draws": draws, "chains": chains, "exact": exact, "engine": engine, "checkpoint": checkpoint}
-    answer(x, models, options, {"data": str(data), "p": p, "q": q}, output)
+    answer(context.params)
 
 
 @app.command()
@@ -219,13 +193,24 @@ def demo(report: o.Report = Path("report.html"), json: o.Json = False, seed: o.S
 
     lksd demo --report digits.html
     """
-    from .demo import QUESTION, digits
+    report = report and check_path(report)
+    x, images, models = digits()
+    say(f"Is a factor analysis with 10 factors closer to {len(x)} held-out handwritten digits than one with 2?")
+    show(compare(x, models, exact=False, seed=seed), report, json, observations=images)
 
-    output = Output(report, json, ("", "")).checked()
-    problem = digits()
-    say(QUESTION.format(n=len(problem.x)))
-    result = compare(problem.x, problem.p, problem.q, exact=False, seed=seed)
-    show(result, problem.images, output._replace(names=problem.names))
+
+def digits() -> tuple[np.ndarray, np.ndarray, dict[str, FactorAnalysis]]:
+    """One half of scikit-learn's digits, pictures of them, and two factor analyses that are fitted on the other half."""
+    try:
+        from sklearn import datasets, decomposition
+    except ImportError as error:
+        raise ImportError("the demo needs scikit-learn, which is not installed. Run: pip install 'lksd[sklearn]'") from error
+    loaded = datasets.load_digits()
+    pixels = loaded.data[:, loaded.data.std(axis=0) > 2] / 16  # those that are nearly always white carry nothing
+    train, test = np.split(np.random.default_rng(0).permutation(len(pixels)), [900])
+    fits = {f"{factors} factors": decomposition.FactorAnalysis(factors).fit(pixels[train]) for factors in (2, 10)}
+    models = {name: FactorAnalysis(fit.components_.T, fit.noise_variance_, fit.mean_) for name, fit in fits.items()}
+    return pixels[test], 16 - loaded.images[test], models
 
 
 app.command()(reproduce)

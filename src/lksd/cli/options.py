@@ -53,7 +53,7 @@ Trust = Annotated[bool, option("Load model files that are pickles, which may run
 
 Report = Annotated[Path | None, option("Write a report: one HTML file that needs nothing else.", panel="Output")]
 Json = Annotated[bool, option("Print the result as JSON instead of as a table.", "--json", panel="Output")]
-Name = Annotated[str | None, option("What to call the model in the output.", panel="Output")]
+Name = Annotated[str | None, option("What to call the model in the answer; P or Q if not given.", panel="Output")]
 ImageShape = Annotated[str | None, option("Show observations as images in the report: 28x28, or 32x32x3.", panel="Output")]
 
 Array = Annotated[str | None, option("Which array of an .npz file.", panel="Data")]
@@ -90,7 +90,7 @@ Margin = Annotated[float, option("A difference of squared discrepancies that is 
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
 Correction = Annotated[str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")]
 AlsoMMD = Annotated[bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")]
-Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's).", panel="Test")]
+Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's); or file.py:name.", panel="Test")]
 Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]
 Check = Annotated[
     bool, option("Whether to test that each model's densities fit what it simulates.", "--check/--no-check", panel="Test")

@@ -118,8 +118,7 @@ def run(chosen: list[Any], path: Path, wanted: dict[str, Any]) -> None:
 
 def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path | None) -> None:
     from ..reproduce.figures import save_figure
-    from ..reproduce.folder import write_folder
-    from ..reproduce.page import write_study
+    from ..reproduce.folder import write_folder, write_study
     from ..reproduce.show import cells, shown
     from ..reproduce.store import Store
 

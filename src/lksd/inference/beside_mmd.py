@@ -15,7 +15,7 @@ from ..kernels import Kernel
 from ..models import Simulates
 from ..models.drawing import draw
 from ..options import Decision
-from ..results.mmd import MMDResult
+from ..results.comparison import MMDResult
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Family
 from ..statistics.resampling import multinomial_weights

@@ -11,7 +11,7 @@ from .._documents import as_tokens, is_ragged, is_sparse
 from .._jax import one_call
 from .._validation import check_count, check_probability, check_range, check_reals, column_names, in_columns
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
-from ..results.mmd import MMDResult
+from ..results.comparison import MMDResult
 from ..results.records import as_settings
 from ..statistics.nulls import Edgeworth
 from .kernel_sums import cross_sums, own_sums

@@ -14,9 +14,8 @@ from ..options import Decision
 from ..results.ranking import RankResult, list_names
 from ..results.records import read_only
 from ..statistics import ustatistic
-from ..statistics.multiplicity import Adjusted, adjust
+from ..statistics.multiplicity import Adjusted, adjust, selective_pvalues
 from ..statistics.nulls import Edgeworth, largest_of
-from ..statistics.selection import selective_pvalues
 from .chains import chain_doubts, chain_quality
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
 from .doubts import Case, contribution_notes, row_doubts

@@ -27,17 +27,21 @@ WORDS = 8
 GOOD_RHAT, GOOD_ESS = 1.01, 100.0
 
 
-def new_axes(ax, width: float = 6.4, height: float = 2.6) -> Axes:
-    """The axes to draw on, without the lines that carry nothing."""
-    if ax is None:
-        import matplotlib.pyplot as plt
+def new_figure(columns: int = 1, width: float = 6.4, height: float = 2.6, **options):
+    """Axes of a figure of their own."""
+    import matplotlib.pyplot as plt
 
-        _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(FAINT)
+    return plt.subplots(1, columns, figsize=(width, height), layout="constrained", **options)[1]
+
+
+def new_axes(ax, height: float = 2.6, rows: bool = False) -> Axes:
+    """The axes to draw on, without the lines that carry nothing; where the plot is made of ``rows``, also that at their left."""
+    ax = new_figure(height=height) if ax is None else ax
+    ax.spines[["top", "right", "left"] if rows else ["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
     ax.tick_params(colors=INK)
+    if rows:
+        ax.tick_params(axis="y", length=0)
     return ax
 
 
@@ -70,30 +74,27 @@ def headline(result: ComparisonResult) -> str:
 
 def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     """Both squared discrepancies and their difference, each with a 95 % interval."""
-    ax = new_axes(ax, height=2.4)
-    low, high = result.confidence_interval()
-    rows = [(in_lines(difference_of(result), LONGEST_TICK), result.difference, low, high, ACCENT)]
-    models = ((result.names[1], result.ksd_q, result.ksd_q_error), (result.names[0], result.ksd_p, result.ksd_p_error))
-    for name, value, error in models:
-        rows.append((short_name(name, LONGEST_TICK), value, value - 1.96 * error, value + 1.96 * error, INK))
+    ax, (p, q) = new_axes(ax, 2.4, rows=True), result.names
+    models = ((q, result.ksd_q, result.ksd_q_error), (p, result.ksd_p, result.ksd_p_error))
+    rows = [
+        (in_lines(difference_of(result), LONGEST_TICK), result.difference, *result.confidence_interval(), ACCENT),
+        *((short_name(name, LONGEST_TICK), ksd, ksd - 1.96 * error, ksd + 1.96 * error, INK) for name, ksd, error in models),
+    ]
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     for height, (_, value, start, end, color) in enumerate(rows):
         if math.isfinite(start) and math.isfinite(end):
             ax.plot([start, end], [height, height], color=color, linewidth=2, solid_capstyle="round")
         ax.plot([value], [height], marker="o", color=color, markersize=7)
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.set_xlabel("squared kernel Stein discrepancy (smaller fits better)")
+    ax.set(ylim=(-0.6, len(rows) - 0.4), xlabel="squared kernel Stein discrepancy (smaller fits better)")
     ax.set_title(headline(result), loc="left", fontsize=10)
-    ax.spines["left"].set_visible(False)
-    ax.tick_params(axis="y", length=0)
     return ax
 
 
 def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
     """Each model's difference to the first, with its simultaneous interval; those in the confidence set are coloured."""
     count, kept = len(result.names), set(result.confidence_set)
-    ax = new_axes(ax, height=1.2 + 0.26 * count)
+    ax = new_axes(ax, 1.2 + 0.26 * count, rows=True)
     ends = [result.interval(name, result.names[0]) for name in result.names]
     finite = [end for pair in ends for end in pair if math.isfinite(end)]
     ax.axvline(result.margin, color=FAINT, linewidth=1, linestyle="--", zorder=0)
@@ -105,20 +106,16 @@ def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
     for color, label in ((ACCENT, "not shown to be worse than another"), (WARM, "worse than another")):
         ax.plot([], [], marker="o", linestyle="", color=color, label=label)
     ax.set_yticks(range(count), [escape_formulas(name)[:LONGEST_NAME] for name in result.names], fontsize=8 if count > 12 else None)
-    ax.set_ylim(count - 0.4, -0.6)
     pad = 0.05 * (max(finite) - min(finite) or 1.0)
-    ax.set_xlim(min(finite) - pad, max(finite) + pad)
+    ax.set(ylim=(count - 0.4, -0.6), xlim=(min(finite) - pad, max(finite) + pad))
     ax.set_xlabel(f"squared discrepancy above that of the best, simultaneous {1 - result.alpha:.0%} intervals")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, labelcolor=INK)
-    ax.spines["left"].set_visible(False)
-    ax.tick_params(axis="y", length=0)
     return ax
 
 
 def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     """The difference with its interval, over what it would be by chance if both models fitted equally well."""
-    ax = new_axes(ax)
-    error = result.standard_error
+    ax, error = new_axes(ax, rows=True), result.standard_error
     if not error > 0:
         raise ValueError("plot_null: the difference has no standard error here, so there is no null distribution to show.")
     edges, heights = null_density(result.null)
@@ -137,10 +134,8 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     if math.isfinite(low) and math.isfinite(high):
         ax.plot([low, high], [-0.08 * peak] * 2, color=ACCENT, linewidth=2, solid_capstyle="round")
     ax.plot([observed], [-0.08 * peak], marker="o", markersize=7, color=ACCENT, linestyle="", label="observed, 95 % interval")
-    ax.set_ylim(-0.2 * peak, 1.75 * peak)
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel(in_lines(f"difference of squared discrepancies, {difference_of(result)}", 80))
+    label = in_lines(f"difference of squared discrepancies, {difference_of(result)}", 80)
+    ax.set(ylim=(-0.2 * peak, 1.75 * peak), yticks=[], xlabel=label)
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK, handlelength=1.4)
     return ax
 
@@ -160,9 +155,7 @@ def null_density(null: NullDistribution) -> tuple[np.ndarray, np.ndarray]:
 def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     """What each observation adds to the difference, sorted; where models are discrete, the words that add most."""
     if result.words is not None and ax is None:
-        import matplotlib.pyplot as plt
-
-        _, (ax, beside) = plt.subplots(1, 2, figsize=(7.2, 2.8), layout="constrained", width_ratios=(3, 2))
+        ax, beside = new_figure(2, 7.2, 2.8, width_ratios=(3, 2))
         plot_words(result, beside)
     ax = new_axes(ax)
     ordered = np.sort(result.contributions)
@@ -171,8 +164,7 @@ def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes
         side = np.where(sign * ordered[where] > 0, ordered[where], 0.0)
         ax.fill_between(where + 1, side, color=color, linewidth=0, label=f"for {short_name(name)}")
     ax.axhline(0.0, color=FAINT, linewidth=1)
-    ax.set_xlabel("observations, sorted")
-    ax.set_ylabel(in_lines(f"adds to {difference_of(result)}", 36))
+    ax.set(xlabel="observations, sorted", ylabel=in_lines(f"adds to {difference_of(result)}", 36))
     for sign in (1, -1) if result.labels is not None else ():
         name_the_largest(result, ax, sign)
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK)
@@ -191,17 +183,14 @@ def name_the_largest(result: ComparisonResult, ax: Axes, sign: int) -> None:
 
 def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
     """The words (or values) that add most to the difference, or take most from it."""
-    ax = new_axes(ax)
-    top = result.words.top(WORDS)[::-1] if result.words is not None else []
+    ax, words = new_axes(ax, rows=True), result.words
+    top, kind = ([], "word") if words is None else (words.top(WORDS)[::-1], words.kinds[1])
     values = [value for _, value in top]
     ax.barh(range(len(top)), values, color=[ACCENT if value > 0 else WARM for value in values], height=0.7)
     ax.set_yticks(range(len(top)), [escape_formulas(word)[:24] for word, _ in top], fontsize=8)
     ax.axvline(0.0, color=FAINT, linewidth=1)
     ax.locator_params(axis="x", nbins=3)
-    kind = result.words.kinds[1] if result.words is not None else "word"
     ax.set_xlabel(in_lines(f"{kind}s: add to {difference_of(result)}", 80))
-    ax.spines["left"].set_visible(False)
-    ax.tick_params(axis="y", length=0)
     return ax
 
 
@@ -210,10 +199,7 @@ def plot_diagnostics(result: ComparisonResult, axes=None):
     quality = result.diagnostics
     if quality is None or quality.rhats is None or quality.esses is None:
         raise ValueError("plot_diagnostics: no chains were run for these scores, so there is nothing to show.")
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        _, axes = plt.subplots(1, 2, figsize=(6.4, 2.4), layout="constrained")
+    axes = new_figure(2, height=2.4) if axes is None else axes
     shown = (
         (quality.rhats, GOOD_RHAT, "R-hat", f"best below {GOOD_RHAT:g}"),
         (quality.esses, GOOD_ESS, "effective sample size", f"best above {GOOD_ESS:g}"),
@@ -244,8 +230,6 @@ def plot_power(result: ComparisonResult, ax: Axes | None = None, power: float = 
     ax.annotate(f"{wanted:,.0f}", (wanted, power), xytext=(8, -12), textcoords="offset points", fontsize=9, color=INK)
     ax.axhline(power, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     ax.axvline(result.n, color=WARM, linewidth=1.2, linestyle="--", zorder=0, label=f"this sample, {result.n:,}")
-    ax.set_ylim(0, 1.03)
-    ax.set_xlabel("new observations")
-    ax.set_ylabel("power")
+    ax.set(ylim=(0, 1.03), xlabel="new observations", ylabel="power")
     ax.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
     return ax

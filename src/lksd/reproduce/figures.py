@@ -41,7 +41,9 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     from matplotlib.figure import Figure
 
     grid = is_grid(experiment)
-    panels = heat_panels(experiment, found) if grid else curve_panels(experiment, found)
+    panels: dict[str, list[Cell]] = {}
+    for cell in found:
+        panels.setdefault(panel_title(experiment, cell), []).append(cell)
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     width = HEIGHT * columns + 0.8 if grid else WIDTH * columns + LEGEND
@@ -49,10 +51,9 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
-    plot = plot_heat if grid else plot_curves
     top = LOW if all(max(cell.high, cell.published or 0.0) < LOW for cell in found) else 1.0
     for ax, (title, cells) in zip(axes, panels.items(), strict=False):
-        plot(new_axes(ax), experiment, cells)
+        (plot_heat if grid else plot_curves)(new_axes(ax), experiment, cells)
         if not grid:
             ax.set_ylim(-0.03 * top, 1.03 * top)
         ax.set_title(title, fontsize=9, loc="left")
@@ -98,14 +99,11 @@ def is_chain(experiment: Experiment) -> bool:
     return experiment.axis.startswith("warm-up")
 
 
-def curve_panels(experiment: Experiment, found: list[Cell]) -> dict[str, list[Cell]]:
-    """By level where n is the axis, else by n; and by the problem where there are two."""
-    panels: dict[str, list[Cell]] = {}
-    for cell in found:
-        problem = cell.case.rpartition(":")[0]
-        title = f"level {cell.alpha:g}" if experiment.cases == ("",) else f"n = {cell.n}"
-        panels.setdefault(f"{problem}, {title}" if problem else title, []).append(cell)
-    return panels
+def panel_title(experiment: Experiment, cell: Cell) -> str:
+    """Heat maps by method and n; curves by level where n is the axis, else by n, and by the problem where there are two."""
+    by = f"level {cell.alpha:g}" if experiment.cases == ("",) else f"n = {cell.n}"
+    before = method_name(cell.method) if is_grid(experiment) else cell.case.rpartition(":")[0]
+    return f"{before}, {by}" if before else by
 
 
 def curve_of(experiment: Experiment, cell: Cell) -> tuple[str, float]:
@@ -148,15 +146,8 @@ def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
     values = [where for points in curves.values() for where, _ in points]
     if min(values) > 0 and max(values) / min(values) > 50:
         ax.set_xscale("log")
-    ax.set_xlabel("n" if experiment.cases == ("",) else "warm-up t" if is_chain(experiment) else experiment.axis)
-    ax.set_ylabel("rejection rate")
-
-
-def heat_panels(experiment: Experiment, found: list[Cell]) -> dict[str, list[Cell]]:
-    panels: dict[str, list[Cell]] = {}
-    for cell in found:
-        panels.setdefault(f"{method_name(cell.method)}, n = {cell.n}", []).append(cell)
-    return panels
+    axis = "n" if experiment.cases == ("",) else "warm-up t" if is_chain(experiment) else experiment.axis
+    ax.set(xlabel=axis, ylabel="rejection rate")
 
 
 def plot_heat(ax, experiment: Experiment, found: list[Cell]) -> None:
@@ -166,9 +157,7 @@ def plot_heat(ax, experiment: Experiment, found: list[Cell]) -> None:
         p, q = cell.case.split("/")
         rates[grid.index(p), grid.index(q)] = cell.rate
     ax.pcolormesh(rates, vmin=0, vmax=1, cmap="viridis")
-    ax.set_aspect("equal")
     middles = np.arange(len(grid)) + 0.5
     ax.set_xticks(middles, grid, fontsize=6, rotation=90)
     ax.set_yticks(middles, grid, fontsize=6)
-    ax.set_xlabel("perturbation of Q")
-    ax.set_ylabel("perturbation of P")
+    ax.set(aspect="equal", xlabel="perturbation of Q", ylabel="perturbation of P")

@@ -1,30 +1,60 @@
-"""A study as a folder to keep: a page with its tables and figures, and every trial in CSV files."""
+"""A study to keep: one HTML page; or a folder with a page of its tables and figures, and every trial in CSV files."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from .._storage import write_whole
+from .._text import Table
+from ..report.page import inline_svg
+from ..report.rendering import render_page
 from .experiment import Experiment
-from .figures import save_figure
-from .show import Cell, cells, method_name, summary
+from .figures import draw, is_grid, save_figure
+from .show import Cell, cells, method_name, side_by_side, summary
 from .store import Store
 
 PAGE = "index.md"
 SEEDS = "seeds.csv"
 MOST_CASES = 20  # of an experiment with a table
+CURVES = "Rates with intervals; open circles are published. Dashed: the level."
+HEAT = "Above the diagonal Q is the better model, so that a test should reject; on it and below it should not."
 Trials = dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]  # by case, n, trial and seed; and by method
+
+
+def with_trials(verb: str, experiments: Iterable[Experiment], store: Store) -> list[tuple[Experiment, list[Cell]]]:
+    """Every experiment of which the store has trials, with its cells."""
+    kept = [(experiment, found) for experiment in experiments if (found := cells(experiment, store))]
+    if not kept:
+        raise ValueError(f"{verb}: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
+    return kept
+
+
+def write_study(experiments: Iterable[Experiment], store: Store, path: Path) -> None:
+    """One HTML page of every experiment of which the store has trials."""
+    parts: list[dict[str, Any]] = [
+        {
+            "name": experiment.name,
+            "title": experiment.title,
+            "aliases": ", ".join(experiment.aliases),
+            "summary": summary(found),
+            "picture": inline_svg(partial(draw, experiment, found), experiment.title),
+            "caption": HEAT if is_grid(experiment) else CURVES,
+            "table": side_by_side(experiment, found),
+        }
+        for experiment, found in with_trials("report", experiments, store)
+    ]
+    versions = Table(("package", "version"), list(dict.fromkeys(store.versions())), left=(0, 1))
+    write_whole(path, render_page("reproduction.html", parts=parts, store=store.path.name, versions=versions))
 
 
 def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) -> list[Path]:
     """NAME.csv and NAME.svg of every experiment that the store has trials of, the seeds of all trials, and one page: paths."""
-    kept = [(experiment, found) for experiment in experiments if (found := cells(experiment, store))]
-    if not kept:
-        raise ValueError(f"export: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
+    kept = with_trials("export", experiments, store)
     paths = [folder / PAGE, folder / SEEDS]
     seeds: list[tuple[str, int, int]] = []
     for experiment, found in kept:
@@ -81,7 +111,7 @@ def has_many_cases(experiment: Experiment) -> bool:
 def page(kept: list[tuple[Experiment, list[Cell]]], store: Store) -> list[str]:
     """The page as lines of Markdown."""
     made: dict[str, list[str]] = {}
-    for name, number in (pair for text in store.versions() for pair in json.loads(text).items()):
+    for name, number in store.versions():
         made.setdefault(name, []).append(number)
     versions = ", ".join(f"{name} {' and '.join(dict.fromkeys(numbers))}" for name, numbers in made.items())
     lines = [

@@ -97,10 +97,11 @@ class Store:
             found = connection.execute(query, (experiment.name, f"{experiment.name}[[]*", *values)).fetchall()
         return [(cases[problem], *row) for problem, *row in found if problem in cases]
 
-    def versions(self) -> list[str]:
-        """The versions that computed, as JSON objects."""
+    def versions(self) -> list[tuple[str, str]]:
+        """The packages that computed, each with its version."""
         with closing(self._open()) as connection:
-            return [row[0] for row in connection.execute("SELECT DISTINCT versions FROM trials ORDER BY versions")]
+            found = connection.execute("SELECT DISTINCT versions FROM trials ORDER BY versions").fetchall()
+        return [pair for (made,) in found for pair in json.loads(made).items()]
 
     def rows(self) -> list[tuple]:
         """Every row but for its seconds, in the order of the key: what a run gives again."""

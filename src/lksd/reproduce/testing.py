@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,18 +14,18 @@ from ..inference.beside_mmd import mmd_of_means
 from ..inference.comparison import decide
 from ..inference.contrasts import studentise
 from ..inference.hypotheses import Hypothesis
-from ..inference.kernel_sums import own_sums
-from ..inference.mmd import judge_means
+from ..inference.kernel_sums import Prefixes, cross_sums, own_sums
+from ..inference.mmd import SampleMeans, judge_means
 from ..kernels import Kernel, PerCoordinate
 from ..options import Decision
 from ..statistics.nulls import BOOTSTRAP_LIMIT
 from ..stein import Langevin, SteinOperator
 from ..stein.gram import gram_matrix
 from .experiment import Outcome, Task, timed
-from .mmd import Means, means_of, sample_sums
 
 OF_P, OF_Q = 1, 2  # roles: the chains and samples of P and Q are independent even where both are the same model
 Label = Hashable  # what tells one model of a family from another
+Means = tuple[SampleMeans, SampleMeans, float]  # all that ``relative_mmd`` computes of its three samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,33 @@ class Scored:
     operators: tuple[SteinOperator, ...] = (Langevin(),)
 
 
-def judged(kind: str) -> tuple[str, str]:
+class Sample(NamedTuple):
+    """All that the MMD needs of one model's sample: against itself, and against the data from both sides."""
+
+    own: Prefixes
+    at_data: Prefixes
+    at_sample: Prefixes
+
+    def means(self, n: int, count: int) -> SampleMeans:
+        """The means for the first n data points and the first ``count`` of the model's."""
+        own = self.own.at(count, count) / (count - 1)
+        return SampleMeans(own, self.at_data.at(count, n) / count, self.at_sample.at(n, count) / n)
+
+
+def means_of(p: Sample, q: Sample, own_data: Prefixes, n: int, count: int) -> Means:
+    """Those of the first n data points and the first ``count`` of each model's."""
+    return p.means(n, count), q.means(n, count), float(np.mean(own_data.at(n, n) / (n - 1)))
+
+
+def sample_sums(
+    kernels: tuple[Kernel, ...], x: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], counts: tuple[int, ...]
+) -> list[Sample]:
+    """The sums of a sample y of the model for each kernel, for some sizes of the data x and of y."""
+    own, cross = own_sums(kernels, y, counts), cross_sums(kernels, x, y, sizes, counts)
+    return [Sample(among, *between) for among, between in zip(own, cross, strict=True)]
+
+
+def usual_test(kind: str) -> tuple[str, str]:
     """The variance and the calibration of a test: the normal threshold, as in the paper, for all methods but ours."""
     return "auto", "auto" if kind in ("ours", "calibrated", "together") else "normal"
 
@@ -48,7 +74,7 @@ def run_tests(
     pairs: Callable[[str], tuple[Label, Label]],
     score: Callable[[str, Any, int, Any], tuple[Scored, float]],
     kernel: Callable[[str], Kernel],
-    judged: Callable[[str], tuple[str, str]] = judged,
+    judged: Callable[[str], tuple[str, str]] = usual_test,
     sample: Callable[[Any, int, int], np.ndarray] | None = None,
     count: Callable[[str, int], int] = lambda kind, n: n,
     default: str = "",
@@ -72,13 +98,13 @@ def run_tests(
     scaled : whether the case is the squared scale of the kernel
     """
     sizes, largest = task.sizes, task.largest
-    counts = tuple(sorted({count(kind, n) for kind in map(kind_of, task.methods) if of_samples(kind) for n in sizes}))
+    of_mmd = [method for method in task.methods if of_samples(kind_of(method))]
+    counts = tuple(sorted({count(kind_of(method), n) for method in of_mmd for n in sizes}))
 
     def kernel_name(method: str, case: str) -> str:
         name = method.partition("-")[2] or default
         return f"{name}@{case}" if scaled else name
 
-    of_mmd = [method for method in task.methods if of_samples(kind_of(method))]
     names = tuple(dict.fromkeys(kernel_name(method, case) for case in task.cases for method in of_mmd))
 
     @timed
@@ -99,20 +125,15 @@ def run_tests(
             scores = [] if kind.startswith("mmd") else [score(kind, *one, pair) for one in roles]
             seconds = sum(took for _, took in scores) + sum(took for _, took in samples) / max(len(names), 1)
             for n in sizes:
-                means, shared = None, seconds * n / largest
+                means, took = None, 0.0
                 if samples:
-                    of_p, of_q = (made[name] for made, _ in samples)
-                    means = means_of(of_p, of_q, between()[name], n, count(kind, n))
-                judge: Callable[[float], Any]
+                    means = means_of(samples[0][0][name], samples[1][0][name], between()[name], n, count(kind, n))
+                judge: Any = None if means is None else partial(judge_means, *means, kernel(name))
                 if scores:
                     of_models = tuple(one for one, _ in scores)
                     known, took = grams.known(of_models, name, n)
-                    shared += took
                     judge = partial(score_test, grams.family(of_models, name, n), known, judged(kind), task.seed, means)
-                else:
-                    assert means is not None
-                    judge = partial(judge_means, *means, kernel(name))
-                yield from outcomes(case, method, n, task.alphas, judge, shared)
+                yield from outcomes(case, method, n, task.alphas, judge, seconds * n / largest + took)
 
 
 class Grams:
@@ -157,8 +178,7 @@ def score_test(
     family: list[Hypothesis], known: list[np.ndarray] | None, how: tuple[str, str], seed: int, means: Means | None, alpha: float
 ):
     """``compare_scores``, and beside the MMD where its ``means`` are given."""
-    variance, calibration = how
-    decision = Decision(alpha=alpha, variance=variance, calibration=calibration)
+    decision = Decision(alpha=alpha, variance=how[0], calibration=how[1])
     tests = studentise(family, decision, seed, known=known)
     mmd = None if means is None else mmd_of_means(*means, family[0].kernel, alpha, seed)
     result, _ = decide(tests, decision, mmd)

@@ -1,10 +1,9 @@
 """The answers of the tests: frozen records that print, plot and store themselves."""
 
-from .comparison import ComparisonResult
+from .comparison import ComparisonResult, MMDResult
 from .details import Diagnostics, Words
 from .fit import GoodnessOfFitResult
 from .loading import load_result
-from .mmd import MMDResult
 from .ranking import RankResult
 
 __all__ = ["ComparisonResult", "Diagnostics", "GoodnessOfFitResult", "MMDResult", "RankResult", "Words", "load_result"]

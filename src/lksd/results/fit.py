@@ -10,8 +10,7 @@ import numpy as np
 from .._text import Table, number, pvalue_cell, pvalue_text, visible
 from ..statistics.nulls import NullDistribution
 from .base import TestResult
-from .details import Diagnostics
-from .verdicts import mark_withheld
+from .details import Diagnostics, mark_withheld
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .base import TestResult
-from .details import Diagnostics
-from .verdicts import by_margin, mark_withheld, short_labels
+from .details import Diagnostics, by_margin, mark_withheld, short_labels
 
 LISTED = 8  # models in a sentence
 NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}

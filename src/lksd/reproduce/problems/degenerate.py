@@ -1,13 +1,13 @@
-"""Close and identical models, where the U-statistic degenerates, with all variance estimators (Appendices C.4 and C.5)."""
+"""Close and identical models, where the U-statistic degenerates, with all variance estimators (Appendices C.4 and C.5).
+
+All methods share the paper's chains.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-
-from ..experiment import Experiment, Outcome, Task, timed
-from ..testing import Scored, run_tests
-from . import ppca, topics
+from ..experiment import Experiment
+from .ppca import Perturbed
+from .topics import Documents, prior
 
 ESTIMATORS = ("jackknife", "ustat", "vstat")
 OURS = ("regularised", "calibrated")
@@ -16,55 +16,6 @@ OURS = ("regularised", "calibrated")
 def judged(kind: str) -> tuple[str, str]:
     """A kind is a variance estimator, with the normal threshold; or the jackknife with the calibration that is our default."""
     return ("jackknife", "auto") if kind == "calibrated" else (kind, "normal")
-
-
-@dataclass(frozen=True)
-class ClosePPCA:
-    """P and Q = P but for what is added to one entry of the weights; all methods share the paper's chains."""
-
-    deltas: Mapping[str, tuple[float, float]]
-    dim: int
-
-    def __call__(self, task: Task) -> Iterator[Outcome]:
-        x = ppca.draws(ppca.weight(self.dim), task.largest, task, ppca.DATA)
-
-        @timed
-        def score(delta: float, role: int) -> Scored:
-            return ppca.scores("lksd", ppca.perturbed(delta, self.dim), x, task.seed + role)
-
-        return run_tests(
-            task,
-            x,
-            pairs=self.deltas.__getitem__,
-            score=lambda kind, delta, role, pair: score(delta, role),
-            kernel=lambda name: ppca.kernel(name, self.dim),
-            judged=judged,
-        )
-
-
-@dataclass(frozen=True)
-class CloseLDA:
-    """The same with what is added to the prior of the topics."""
-
-    documents: topics.Documents
-
-    def __call__(self, task: Task) -> Iterator[Outcome]:
-        given = self.documents
-        x = topics.documents(given.model((0.0, 0.0)), task.largest, task.seed)
-
-        @timed
-        def score(label: topics.Label, role: int) -> Scored:
-            model = given.model(label)
-            return topics.scores("lksd", model, [model, model], x, task.seed + role, given.lengths)
-
-        return run_tests(
-            task,
-            x,
-            pairs=given.labels.__getitem__,
-            score=lambda kind, label, role, pair: score(label, role),
-            kernel=lambda name: topics.kernel(name, given.words),
-            judged=judged,
-        )
 
 
 def _experiment(name: str, figure: str, title: str, run, cases: tuple[str, ...] = ("",)) -> Experiment:
@@ -89,23 +40,26 @@ EXPERIMENTS = (
         "ppca-close",
         "figure14",
         "Close PPCA models under the null, by the variance estimator",
-        ClosePPCA({gap: (1.0, 1.0 + float(gap)) for gap in GAPS}, dim=50),
+        Perturbed({gap: (1.0, 1.0 + float(gap)) for gap in GAPS}, 50, chains="lksd", judged=judged),
         GAPS,
     ),
     _experiment(
         "lda-close",
         "figure15",
         "Close LDA models under the null, by the variance estimator",
-        CloseLDA(topics.Documents({gap: topics.prior(1.0, 1.0 + float(gap)) for gap in TOPIC_GAPS}, words=100)),
+        Documents({gap: prior(1.0, 1.0 + float(gap)) for gap in TOPIC_GAPS}, words=100, chains="lksd", judged=judged),
         TOPIC_GAPS,
     ),
     _experiment(
-        "ppca-identical", "figure16a", "Identical PPCA models, by the variance estimator", ClosePPCA({"": (1.0, 1.0)}, dim=100)
+        "ppca-identical",
+        "figure16a",
+        "Identical PPCA models, by the variance estimator",
+        Perturbed({"": (1.0, 1.0)}, chains="lksd", judged=judged),
     ),
     _experiment(
         "lda-identical",
         "figure16b",
         "Identical LDA models, by the variance estimator",
-        CloseLDA(topics.Documents({"": topics.prior(1.0, 1.0)})),
+        Documents({"": prior(1.0, 1.0)}, chains="lksd", judged=judged),
     ),
 )

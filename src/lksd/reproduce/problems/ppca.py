@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from ...kernels import IMQ, Gaussian, Kernel
 from ...models import PPCA
 from ...samplers import NUTS
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
-from ..testing import Scored, run_tests
+from ..testing import Scored, run_tests, usual_test
 
 LATENT, NOISE = 10, 1.0
 HOLDOUT = 1_000  # draws of R from which the kernels' scales come, once for all trials
@@ -73,6 +73,8 @@ class Perturbed:
     deltas: Mapping[str, tuple[float, float]]
     dim: int = 100
     scaled: bool = False  # whether the case is the squared scale of the kernel
+    chains: str = ""  # the kind of scores that all methods share; none: each has its own
+    judged: Callable[[str], tuple[str, str]] = usual_test
 
     def __call__(self, task: Task) -> Iterator[Outcome]:
         x = draws(weight(self.dim), task.largest, task, DATA)
@@ -85,10 +87,11 @@ class Perturbed:
             task,
             x,
             pairs=self.deltas.__getitem__,
-            score=lambda kind, delta, role, pair: score(kind, delta, role),
+            score=lambda kind, delta, role, pair: score(self.chains or kind, delta, role),
             sample=lambda delta, role, count: draws(perturbed(delta, self.dim).weight, count, task, role),
             count=lambda kind, n: n + EXTRA,
             kernel=lambda name: kernel(name, self.dim),
+            judged=self.judged,
             scaled=self.scaled,
         )
 

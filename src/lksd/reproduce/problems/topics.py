@@ -18,7 +18,7 @@ from ...models import LDA
 from ...models.drawing import draw
 from ...stein import SteinOperator
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
-from ..testing import Scored, run_tests
+from ..testing import Scored, run_tests, usual_test
 
 TOPICS, WORDS, LENGTH = 3, 10_000, 50
 PRIOR = 0.1  # a_0 of the data's model
@@ -78,6 +78,8 @@ class Documents:
     words: int = WORDS
     lengths: Lengths = USUAL
     scaled: bool = False
+    chains: str = ""  # the kind of scores that all methods share; none: each has its own
+    judged: Callable[[str], tuple[str, str]] = usual_test
 
     def model(self, label: Label) -> LDA:
         delta, share = label
@@ -95,7 +97,7 @@ class Documents:
 
         def scores_of(kind: str, label: Label, role: int, pair: tuple[Label, Label]):
             # The order of the words depends on both models, unless both have the data's topics.
-            kind = "ours" if kind == "together" else kind
+            kind = self.chains or ("ours" if kind == "together" else kind)
             return score(kind, label, role, pair if kind in ("order", "ours") and (pair[0][1] or pair[1][1]) else (label, label))
 
         return run_tests(
@@ -106,6 +108,7 @@ class Documents:
             sample=lambda label, role, count: documents(self.model(label), count, task.seed + role),
             count=lambda kind, n: n + sum(self.lengths),
             kernel=lambda name: kernel(name, self.words, self.spread),
+            judged=self.judged,
             default="imq",
             scaled=self.scaled,
         )
