@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import cache, wraps
+from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -272,7 +273,7 @@ def shapes_of(arguments: Any) -> tuple:
     arrays, static = eqx.partition(arguments, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     rest, rest_structure = jax.tree.flatten(static)
-    return structure, rest_structure, tuple(rest), tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    return structure, rest_structure, tuple(rest), tuple(map(attrgetter("shape", "dtype"), leaves))
 
 
 def fixed(value: Any) -> bool:

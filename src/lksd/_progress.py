@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 DELAY = 2.0  # seconds
@@ -29,7 +30,8 @@ def progress_wanted(progress: bool | None) -> Iterator[None]:
 @contextmanager
 def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Gives a function to call with the amount of work done; the line appears after ``DELAY`` seconds."""
-    wanted, notebook = _wanted.get(), in_notebook()
+    wanted, shell = _wanted.get(), sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    notebook = hasattr(shell, "kernel")  # of a notebook's kernel
     if not (notebook or sys.stderr.isatty() if wanted is None else wanted):
         yield lambda amount: None
         return
@@ -45,14 +47,6 @@ def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
         line.stop()
 
 
-def in_notebook() -> bool:
-    """Whether the process is a notebook's kernel."""
-    if "IPython" not in sys.modules:
-        return False
-    shell = sys.modules["IPython"].get_ipython()
-    return shell is not None and hasattr(shell, "kernel")
-
-
 class TerminalLine:
     """A bar with the time left, gone when the work is done."""
 
@@ -63,16 +57,8 @@ class TerminalLine:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn())
         console = Console(stderr=True, force_terminal=True)
         self.bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
-        self.task = self.bar.add_task(label, total=total)
-
-    def start(self) -> None:
-        self.bar.start()
-
-    def advance(self, amount: int) -> None:
-        self.bar.advance(self.task, amount)
-
-    def stop(self) -> None:
-        self.bar.stop()
+        self.start, self.stop = self.bar.start, self.bar.stop
+        self.advance = partial(self.bar.advance, self.bar.add_task(label, total=total))
 
 
 class NotebookLine:

@@ -55,19 +55,15 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(draft, usual_mode() if mode is None else stat.S_IMODE(mode))
+        if mode is None:
+            mask = os.umask(0o077)  # the permissions of a new file, which only setting the mask tells
+            os.umask(mask)
+        os.chmod(draft, 0o666 & ~mask if mode is None else stat.S_IMODE(mode))
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
         raise
-
-
-def usual_mode() -> int:
-    """The permissions of a new file, which only setting the mask tells."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -88,8 +84,6 @@ def checksum(*parts: bytes) -> str:
 def arrays_checksum(arrays: dict[str, np.ndarray]) -> str:
     """Of arrays by their names, with their types and shapes."""
     every = sorted((name, np.ascontiguousarray(array)) for name, array in arrays.items())
-    return checksum(*(part for name, array in every for part in (name.encode(), described(array), array.tobytes())))
-
-
-def described(array: np.ndarray) -> bytes:
-    return f"{array.dtype.str}{array.shape}".encode()
+    return checksum(
+        *(part for name, one in every for part in (name.encode(), f"{one.dtype.str}{one.shape}".encode(), one.tobytes()))
+    )

@@ -60,7 +60,7 @@ def noted(function: Callable) -> Callable:
             result = function(*args, **options)
         finally:
             _said.reset(token)
-        new = [one for one in dict.fromkeys(said) if one not in result.notes]
+        new = said and [one for one in dict.fromkeys(said) if one not in result.notes]
         return replace(result, notes=(*result.notes, *new)) if new else result
 
     return call

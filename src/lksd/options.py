@@ -104,10 +104,7 @@ class Decision(Record):
         if self.pairs is not None:
             check_pairs(self)
         if check_number("margin", self.margin) < 0:
-            raise ValueError(
-                f"margin: expected a number of at least 0; got {self.margin}. "
-                "It is a difference too small to matter."
-            )
+            raise ValueError(f"margin: expected a number of at least 0; got {self.margin}. It is a difference too small to matter.")
         self._set("alpha", alpha)
         self._set("margin", float(self.margin))
 
@@ -125,10 +122,7 @@ def check_pairs(decision: Decision) -> None:
     """Pairs of observations go with their own variance."""
     pairs = decision.pairs
     if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
-        raise ValueError(
-            "pairs: expected a positive integer, how many pairs of observations to take; "
-            f"got {pairs!r}. Give one."
-        )
+        raise ValueError(f"pairs: expected a positive integer, how many pairs of observations to take; got {pairs!r}. Give one.")
     if decision.variance != "auto" or decision.calibration not in ("auto", "normal"):
         raise ValueError(
             "pairs: expected with variance='auto' and calibration='auto' or 'normal', since a mean "
@@ -194,19 +188,12 @@ class Chains(Record):
             if (value := getattr(self, name)) is not None:
                 self._set(name, check_steps(name, value, least))
         if self.meeting_limit is not None and not self.unbiased:
-            raise ValueError(
-                "meeting_limit: expected with unbiased=True only; got it without. "
-                "Leave it out, or say unbiased=True."
-            )
+            raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
         if self.sampler is not None and not isinstance(self.sampler, Sampler):
-            raise TypeError(
-                "sampler: expected a sampler such as lksd.samplers.HMC(); "
-                f"got {self.sampler!r}. Give an instance."
-            )
+            raise TypeError(f"sampler: expected a sampler such as lksd.samplers.HMC(); got {self.sampler!r}. Give an instance.")
         if self.initial is not None and not isinstance(self.initial, Start):
             raise TypeError(
-                "initial: expected a start such as lksd.samplers.NormalStart(mean); "
-                f"got {self.initial!r}. Give an instance."
+                f"initial: expected a start such as lksd.samplers.NormalStart(mean); got {self.initial!r}. Give an instance."
             )
 
 
@@ -244,10 +231,7 @@ class Run(Record):
         if self.batch_size is not None:
             self._set("batch_size", check_steps("batch_size", self.batch_size, 1))
         if self.progress not in (None, True, False):
-            raise TypeError(
-                f"progress: expected True, False or None; got {self.progress!r}. "
-                "None shows a line on a terminal only."
-            )
+            raise TypeError(f"progress: expected True, False or None; got {self.progress!r}. None shows a line on a terminal only.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,10 +274,7 @@ class Reading(Record):
 def check_steps(name: str, value: Any, least: int) -> int:
     """A number of steps or observations."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(
-            f"{name}: expected an integer of at least {least}; got {value!r}. "
-            "Give a number of steps."
-        )
+        raise ValueError(f"{name}: expected an integer of at least {least}; got {value!r}. Give a number of steps.")
     return int(value)
 
 

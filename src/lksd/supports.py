@@ -70,7 +70,7 @@ def read_support(declared: Any, dim: int) -> Support | None:
         return declared
     if isinstance(declared, str):
         check_choice("support", declared, NAMES)
-        return Support(simplex=dim) if declared == "simplex" else interval(*BOUNDS[declared])
+        return Support(simplex=dim) if declared == "simplex" else Support(BOUNDS[declared][:1], BOUNDS[declared][1:])
     if not isinstance(declared, (tuple, list)) or not declared:
         raise TypeError(f"support: expected {EXPECTED}; got {declared!r}. Declare one of these.")
     if len(declared) == 2 and all(np.ndim(part) == 0 and not isinstance(part, (str, Support)) for part in declared):

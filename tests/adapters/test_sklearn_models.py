@@ -77,7 +77,7 @@ NAMED = [PCA(2), FactorAnalysis(2), GaussianMixture(2, random_state=0), Bayesian
 def test_columns_have_the_names_of_the_data_frame(estimator):
     frame = pd.DataFrame(TRAIN, columns=list("abcde"))
     model = from_sklearn(estimator.fit(frame))
-    assert model.columns == lksd.models.smoothing.smoothed(model, 0.1).columns == replace(model).columns == tuple("abcde")
+    assert model.columns == lksd.models.composed.smoothed(model, 0.1).columns == replace(model).columns == tuple("abcde")
     field = "means" if hasattr(model, "means") else "mean"
     predictive = lksd.models.PosteriorPredictive(model, {field: np.stack([getattr(model, field)] * 2)})
     assert predictive.models.columns == tuple("abcde")

@@ -101,7 +101,7 @@ def at_margin(n: int) -> tuple[studies.Trial, float]:
 
 def reflected(family: str, data, p, q, n: int, tie: str) -> Null:
     """Models that a reflection of the first coordinate exchanges, while it leaves the data's law alone."""
-    from lksd.models.drawing import draw
+    from lksd.models.base import draw
 
     def rejects(number: int) -> bool:
         return lksd.compare(draw(data, n, number), p, q, seed=number).reject

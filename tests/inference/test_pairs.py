@@ -11,7 +11,7 @@ from scipy import stats
 import lksd
 from lksd.kernels import IMQ
 from lksd.statistics.ustatistic import Components, components, hoeffding_variance, incomplete_variance, u_statistic
-from lksd.stein.tiling import Tiling
+from lksd.stein.gram import Tiling
 
 KERNEL = IMQ(2.0)
 

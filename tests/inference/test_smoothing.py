@@ -10,7 +10,7 @@ from studies import above
 import lksd
 from lksd.inference.smoothing import blur
 from lksd.models import PPCA, FactorAnalysis, GaussianMixture, LatentVariableModel
-from lksd.models.smoothing import Smoothed, smoothed
+from lksd.models.composed import Smoothed, smoothed
 
 RNG = np.random.default_rng(0)
 

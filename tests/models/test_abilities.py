@@ -8,7 +8,7 @@ import pytest
 import lksd
 from lksd.models.base import Ability, kind_of
 from lksd.models.behaviour import behaviour
-from lksd.models.smoothing import Smoothed
+from lksd.models.composed import Smoothed
 
 M = lksd.models
 ABILITIES = {name: one for name in M.__all__ if type(one := getattr(M, name)) is Ability}

@@ -9,8 +9,8 @@ from scipy import stats
 
 import lksd
 from lksd.models import LatentVariableModel, TruncatedPPCA
-from lksd.models.ball import ball_mass
 from lksd.models.base import float64_leaves
+from lksd.models.truncated import ball_mass
 from lksd.samplers import HMC, Exchange
 
 MODEL = TruncatedPPCA(np.array([[1.5], [0.7]]), 0.8, 2.5, 1.5)

@@ -8,7 +8,7 @@ from scipy import stats
 
 import lksd
 from lksd.models import LDA, PPCA, GaussianMixture, LatentVariableModel
-from lksd.models.smoothing import Smoothed
+from lksd.models.composed import Smoothed
 from lksd.reproduce.problems.ppca import LATENT, PROBLEM_1, kernel, perturbed, weight
 from lksd.samplers import HMC, MALA, NUTS, BoxStart, Exact, NormalStart, RandomWalk, WithinGibbs
 from lksd.samplers.coupling import coupled

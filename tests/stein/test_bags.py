@@ -11,7 +11,7 @@ from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming
 from lksd.stein import Barker, Difference, Gibbs, gram_sums
 from lksd.stein.bags import calm_first
 from lksd.stein.moves import Moves, matched_block, shared_block
-from lksd.stein.slopes import sensitivity
+from lksd.stein.tiles import sensitivity
 
 SIZE = 7
 KERNELS = [BagOfWords(IMQ(2.0), SIZE), BagOfWords(Gaussian(5.0), SIZE)]

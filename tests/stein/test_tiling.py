@@ -7,8 +7,7 @@ from oracles import pairs_met
 from lksd.engines import Local
 from lksd.kernels import IMQ, BagOfWords, Hamming
 from lksd.stein import Difference, Langevin, gram_sums, stein_kernel, tiles
-from lksd.stein.gram import added
-from lksd.stein.tiling import tiling_of
+from lksd.stein.gram import added, tiling_of
 
 
 @pytest.mark.parametrize("n", [20, 37, 100, 180])

@@ -2,11 +2,10 @@
 
 from ..domains import share_vocabulary
 from .draws import from_draws
+from .fitted import from_gensim, from_sklearn, from_tomotopy
 from .functions import from_functions
 from .numpyro import from_numpyro
 from .pymc import from_pymc
-from .sklearn import from_sklearn
-from .topics import from_gensim, from_tomotopy
 
 __all__ = [
     "from_draws",

@@ -13,9 +13,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from ..supports import REAL, Support
-from ._numpyro_laws import base_law, is_free, region_of
+from ._laws import Region, Unknown, as_support, base_law, fixed_ends, is_free, latents_used, numpyro_region
 from ._program import ProgramModel, Traced, find_quadratic, traced
-from ._regions import Region, Unknown, as_support, fixed_ends, latents_used
 
 COMBINATIONS = 10_000  # of discrete latents, over which a density is summed
 CHUNK = 1_024  # of indices of observations, at which densities are compared
@@ -156,7 +155,7 @@ class Program:
         law, value = site["fn"], site["value"]
         if self.region.simplex:
             return jnp.where(jnp.all(law.support(value)), 0.0, -jnp.inf)
-        region = region_of(law)
+        region = numpyro_region(law)
         return jnp.where(jnp.all((value >= region.lower[0]) & (value <= region.upper[0])), 0.0, -jnp.inf)
 
     def value(self, x, latents: dict, site):
@@ -198,7 +197,7 @@ class Program:
 
     def known_region(self, law) -> Region:
         try:
-            return region_of(law)
+            return numpyro_region(law)
         except Unknown as error:
             raise ValueError(
                 "observed: expected a site of real numbers, in intervals or on a simplex, or of integers 0 .. L-1; "
@@ -213,7 +212,7 @@ class Program:
             return self.drawn(site, jax.random.key(0)) if site["name"] == self.observed else given
 
         site = self.run(params, {}, jax.random.key(0), 0, value)[name]
-        region = region_of(site["fn"])
+        region = numpyro_region(site["fn"])
         return tuple(self.one(site, end).reshape(len(end), -1) for end in (region.lower, region.upper))
 
     def where_x_lies(self, law, params: dict, latents: dict, draws) -> tuple[Support | None, int | None]:

@@ -15,7 +15,8 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from ..models.base import LatentVariableModel, simulation
+from ..models import LatentVariableModel, PosteriorPredictive
+from ..models.base import simulation
 from ..supports import Support
 
 LOG_2PI = np.log(2 * np.pi)
@@ -207,13 +208,23 @@ class ProgramModel(LatentVariableModel):
         return self.name
 
 
-def with_params(model: ProgramModel, params: dict[str, Any]) -> ProgramModel:
-    return replace(model, params=params)
+class Params(NamedTuple):
+    """Values of the global parameters, and draws of others."""
+
+    values: dict[str, Any]
+    draws: dict[str, np.ndarray]  # along the first axis
+    start: dict[str, Any]  # the values, and the first draws
+    every: list[dict[str, Any]]  # the values with each of the draws
+
+    def given_to(self, model: ProgramModel) -> ProgramModel | PosteriorPredictive:
+        """The model, which has the first draws, averaged over all."""
+        if not self.draws:
+            return model
+        return PosteriorPredictive(lambda **given: replace(model, params=self.values | given), self.draws)
 
 
-def sorted_params(params: dict[str, Any], wanted: dict[str, Any], known: Iterable[str], model: str) -> tuple[dict, dict]:
-    """Values of the global parameters ``wanted``, and draws of them along leading axes; what is ``known`` but not wanted is passed
-    over."""
+def sorted_params(params: dict[str, Any], wanted: dict[str, Any], known: Iterable[str], model: str) -> Params:
+    """Of the global parameters ``wanted``; what is ``known`` but not wanted is passed over."""
     known = list(known)
     values: dict[str, Any] = {}
     draws: dict[str, np.ndarray] = {}
@@ -240,4 +251,6 @@ def sorted_params(params: dict[str, Any], wanted: dict[str, Any], known: Iterabl
     counts = {name: len(array) for name, array in draws.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(f"params: expected the same number of draws for all parameters; got {counts}. Take them from one fit.")
-    return values, draws
+    first = {name: np.asarray(array[0]) for name, array in draws.items()}
+    every = [values | {name: array[i] for name, array in draws.items()} for i in range(max(counts.values(), default=0))]
+    return Params(values, draws, first | values, every)

@@ -14,10 +14,10 @@ from jax.extend.core import Literal
 
 from .._jax import float64
 from ..models import PosteriorPredictive
-from ._numpyro_laws import has_mask, is_discrete
+from ._laws import has_mask, is_discrete
 from ._numpyro_program import Program, Sites, run
 from ._packages import needed
-from ._program import ProgramModel, sorted_params, traced, with_params
+from ._program import ProgramModel, sorted_params, traced
 
 NARROW = (np.float32, np.int32)
 
@@ -92,18 +92,13 @@ def adapted(model: Callable, name: str, observed: str, params: dict, plate: str 
     forget_narrow_constants(model)
     first = run(model, {}, jax.random.key(0))
     sites = roles(first, name, observed, params, plate)
-    values, draws = sorted_params(params, {key: site["value"] for key, site in sites.fixed.items()}, first, name)
-    size = len(next(iter(draws.values()))) if draws else 0
-    every = [values | {key: value[number] for key, value in draws.items()} for number in range(size)]
-    start = {key: np.asarray(value[0]) for key, value in draws.items()} | values
-    program = Program(model, observed, sites, first, start, every)
+    fixed = sorted_params(params, {key: site["value"] for key, site in sites.fixed.items()}, first, name)
+    start = fixed.start
+    program = Program(model, observed, sites, first, start, fixed.every)
     sample = traced(program.sample, start, jax.random.key(0))
     z, x = sample(start, jax.random.key(0))
     program.check_index(start, x, z)
-    made = program.traced_model(name, sample, start, x, z)
-    if not draws:
-        return made
-    return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
+    return fixed.given_to(program.traced_model(name, sample, start, x, z))
 
 
 def forget_narrow_constants(model: Callable) -> None:

@@ -13,10 +13,9 @@ import numpy as np
 from .._jax import float64
 from ..models import PosteriorPredictive
 from ..supports import REAL, Support
+from ._laws import Region, Unknown, as_support, fixed_ends, pymc_region
 from ._packages import needed, settings_kept
-from ._program import ProgramModel, find_quadratic, sorted_params, traced, with_params
-from ._pymc_laws import region_of
-from ._regions import Region, Unknown, as_support, fixed_ends
+from ._program import ProgramModel, find_quadratic, sorted_params, traced
 
 
 def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None = None) -> ProgramModel | PosteriorPredictive:
@@ -60,9 +59,8 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
 def adapted(pymc, model, observed: str, params: dict):
     name = f"PyMC model {model.name}".rstrip()
     graph = Graph(pymc, model, name, observed, params)
-    values, draws = sorted_params(params, {rv.name: graph.shapes[rv.name] for rv in graph.fixed}, graph.names, name)
-    start = {key: value[0] for key, value in draws.items()} | values
-    sample = graph.sample()
+    fixed = sorted_params(params, {rv.name: graph.shapes[rv.name] for rv in graph.fixed}, graph.names, name)
+    start, sample = fixed.start, graph.sample()
     z, x = sample(start, jax.random.key(0))
     parts = {
         "log_prior": traced(graph.log_prior(), start, z),
@@ -71,14 +69,9 @@ def adapted(pymc, model, observed: str, params: dict):
         "unconstrain": traced(graph.unconstrain(), start, z),
     }
     parts["constrain"] = traced(graph.constrain(), start, parts["unconstrain"](start, z))
-    size = len(next(iter(draws.values()))) if draws else 0
-    every = [values | {key: value[number] for key, value in draws.items()} for number in range(size)]
-    support = graph.support(start, z, every)
+    support = graph.support(start, z, fixed.every)
     quadratic = find_quadratic(parts, start, x, z, graph.free)
-    made = ProgramModel(name, parts, start, quadratic, x.size, support=support, columns=graph.columns)
-    if not draws:
-        return made
-    return PosteriorPredictive(lambda **given: with_params(made, values | given), draws)
+    return fixed.given_to(ProgramModel(name, parts, start, quadratic, x.size, support=support, columns=graph.columns))
 
 
 class Graph:
@@ -135,7 +128,7 @@ class Graph:
     def support(self, params: dict, z: dict, draws: list[dict]) -> Support | None:
         """Where x can lie; None where PyMC does not know it."""
         try:
-            region = region_of(self.x)
+            region = pymc_region(self.x)
         except Unknown as error:
             raise ValueError(
                 f"observed: expected a variable of real numbers, in intervals or on a simplex; {self.x.name!r} has {error}. Use "

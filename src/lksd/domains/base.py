@@ -59,9 +59,7 @@ class Domain(ABC):
 
     @classmethod
     @abstractmethod
-    def read(
-        cls, x: Any, models: list[Any], reading: Reading
-    ) -> tuple[Domain, Observations, list[Any]]:
+    def read(cls, x: Any, models: list[Any], reading: Reading) -> tuple[Domain, Observations, list[Any]]:
         """The domain of all models, the observations, and the models as they take these."""
 
     @abstractmethod
@@ -72,9 +70,7 @@ class Domain(ABC):
         """The choice with the paper's defaults."""
         return choice
 
-    def supports(
-        self, names: Sequence[str], models: Sequence[Any], observations: Observations
-    ) -> list[Support | None]:
+    def supports(self, names: Sequence[str], models: Sequence[Any], observations: Observations) -> list[Support | None]:
         """Where the observations of each model can lie, if it says so."""
         return [None] * len(models)
 
@@ -141,9 +137,7 @@ def check_enough(x: Any, least: int) -> None:
     """There are observations to read, before anything else is done with them."""
     shape = getattr(x, "shape", None)
     if shape == ():
-        raise ValueError(
-            f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row."
-        )
+        raise ValueError(f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row.")
     if shape or hasattr(x, "__len__"):
         check_count("x", shape[0] if shape else len(x), least)
 

@@ -75,9 +75,7 @@ class Integers(Domain):
                 "Smooth the probabilities, or use 'barker'."
             )
         if not built:
-            raise ValueError(
-                "operator: expected at least one; got an empty list. Leave it out for the default."
-            )
+            raise ValueError("operator: expected at least one; got an empty list. Leave it out for the default.")
         if self.without_positions and any(one.witness != "shared" for one in built):
             raise ValueError(
                 "x: expected token ids for an operator whose witnesses belong to positions; got "
@@ -96,15 +94,11 @@ class Integers(Domain):
                 "Leave it out, or use 'difference', 'barker' or 'gibbs'."
             )
         if not isinstance(choice, (str, DiscreteOperator)):
-            raise TypeError(
-                f"operator: expected an operator or one of {', '.join(DISCRETE)}; got {choice!r}. "
-                "Give an instance."
-            )
+            raise TypeError(f"operator: expected an operator or one of {', '.join(DISCRETE)}; got {choice!r}. Give an instance.")
         one = discrete_operators(*models, names=(choice,))[0] if isinstance(choice, str) else choice
         if one.n_values != self.n_values:
             raise ValueError(
-                f"operator: expected {self.n_values} values as in the model; got {one.n_values}. "
-                "Give both the same size."
+                f"operator: expected {self.n_values} values as in the model; got {one.n_values}. Give both the same size."
             )
         return one
 
@@ -118,10 +112,7 @@ class Integers(Domain):
 
     def prepare(self, x, estimates, kernel, holdout, standardise, paper):
         if holdout is not None or standardise:
-            raise ValueError(
-                "holdout and standardise: expected with real data only; these are integers. "
-                "Leave them out."
-            )
+            raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
         if kernel is None and not self.exchangeable:
             kernel = Hamming()
         elif kernel is None and paper:

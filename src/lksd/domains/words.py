@@ -17,9 +17,7 @@ from ..options import Reading
 from .base import is_estimate
 
 
-def read_words(
-    x: Any, models: list[Any], reading: Reading
-) -> tuple[Any, list[Any], tuple[str, ...]]:
+def read_words(x: Any, models: list[Any], reading: Reading) -> tuple[Any, list[Any], tuple[str, ...]]:
     """Documents of words as ids, topic models on one vocabulary, and what was left out."""
     counts = reading.counts
     if any(map(is_estimate, models)) and (is_words(x) or (counts and word_columns(x))):
@@ -60,18 +58,14 @@ def share_vocabulary(*models: LDA, smoothing: float | None = None) -> tuple[LDA,
     (('kernel', 'stein', 'topic'), [[0.67, 0.17, 0.17]])
     """
     if len(models) < 2:
-        raise ValueError(
-            f"models: expected at least two; got {len(models)}. Give the models that are to be compared."
-        )
+        raise ValueError(f"models: expected at least two; got {len(models)}. Give the models that are to be compared.")
     for model in models:
         if not isinstance(model, LDA) or model.vocabulary is None:
             raise TypeError(
                 f"models: expected lksd.models.LDA with their vocabularies; got {model!r}. Give vocabulary=, the words."
             )
     if smoothing is not None and not 0 < smoothing < 1:
-        raise ValueError(
-            f"smoothing: expected a number strictly between 0 and 1; got {smoothing!r}. Leave it out for the default."
-        )
+        raise ValueError(f"smoothing: expected a number strictly between 0 and 1; got {smoothing!r}. Leave it out for the default.")
     known = [model.vocabulary.words for model in models]  # type: ignore[union-attr]
     if not set.intersection(*map(set, known)):
         sizes = ", ".join(f"{len(words):,}" for words in known)

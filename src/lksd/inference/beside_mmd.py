@@ -13,7 +13,7 @@ from .._keywords import Options
 from ..domains import Domain, Prepared
 from ..kernels import Kernel
 from ..models import Simulates
-from ..models.drawing import draw
+from ..models.base import draw
 from ..options import Decision
 from ..results.comparison import MMDResult
 from ..statistics import ustatistic

@@ -14,7 +14,7 @@ from .._validation import SEEDS, warn
 from ..domains import Observations, is_estimate, kind_of
 from ..kernels.radial import column_spreads
 from ..models.base import float64_leaves
-from ..models.smoothing import smoothed
+from ..models.composed import smoothed
 
 # In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
 # degenerate statistic have tails that hide the other scales.

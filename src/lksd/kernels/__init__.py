@@ -1,12 +1,10 @@
 """Kernels: small immutable objects with a pointwise form."""
 
 from .base import Kernel, as_kernel, check_on, named_errors
-from .compose import Product, Sum, Weighted, family
-from .discrete import BagOfWords, Hamming, IntegerDistance, OneHot
+from .compose import BallBump, BoxBump, Polynomial, Product, Sum, Weighted, family
+from .discrete import BagOfWords, Graphs, Hamming, IntegerDistance, OneHot
 from .gram import gram, kernel_block
-from .graphs import Graphs
 from .radial import IMQ, Gaussian, PerCoordinate, Radial
-from .weights import BallBump, BoxBump, Polynomial
 
 __all__ = [
     "IMQ",

@@ -7,14 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._jax import float64
+from .._jax import fixed, float64, remembered
 from .._text import reason_of
 
 Domain = Literal["real", "discrete", "any"]
@@ -32,10 +32,7 @@ class Kernel(eqx.Module):
     matrix-valued kernel, see [`PerCoordinate`][lksd.kernels.PerCoordinate]).
     """
 
-    @property
-    def domain(self) -> Domain:
-        """The space of the observations, where the kernel fits only one."""
-        return "any"
+    domain: ClassVar[Domain] = "any"  # the space of the observations, where the kernel fits only one
 
     @abstractmethod
     def __call__(self, x, y):
@@ -75,7 +72,8 @@ def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
     """Refuse a kernel that fails on the observations, is seen not to be positive definite there, or gives one value for each
     coordinate where ``scalar`` is wanted."""
     with named_errors(kernel, x.shape[1]):
-        form = jax.eval_shape(lambda a, b: jnp.asarray(kernel(a, b)), x[0], x[-1])
+        given = kernel, x[0], x[-1]
+        form = remembered(form_of, *given, seen=tuple) if fixed(kernel) else form_of(*given)
     shape = form.shape
     if shape != () and (scalar or shape != x.shape[1:]):
         raise ValueError(
@@ -84,6 +82,11 @@ def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
         )
     if not is_known(kernel):
         check_definite(kernel, x, form.dtype.itemsize)
+
+
+def form_of(kernel: Kernel, a, b) -> Any:
+    """The shape and type of k(a, b)."""
+    return jax.eval_shape(lambda a, b: jnp.asarray(kernel(a, b)), a, b)
 
 
 def is_known(kernel: Kernel) -> bool:

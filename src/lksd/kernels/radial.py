@@ -6,7 +6,8 @@ The hypothesis tested is the one at the scale reported.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -70,9 +71,7 @@ class Radial(Kernel):
     preconditioner: eqx.AbstractVar[np.ndarray]
     source: eqx.AbstractVar[str]
 
-    @property
-    def domain(self) -> Domain:
-        return "real"
+    domain: ClassVar[Domain] = "real"
 
     @abstractmethod
     def profile(self, r) -> Profile:
@@ -131,7 +130,7 @@ class IMQ(Radial):
 
     preconditioner: np.ndarray = eqx.field(default=1.0, converter=positive_definite)
     c: np.ndarray = eqx.field(default=1.0, converter=lambda c: np.asarray(check_number("c", c)))
-    beta: float = eqx.field(default=0.5, static=True, converter=lambda beta: check_number("beta", beta))
+    beta: float = eqx.field(default=0.5, static=True, converter=partial(check_number, "beta"))
     source: str = eqx.field(default="", static=True)
 
     def __check_init__(self):
@@ -198,9 +197,7 @@ class PerCoordinate(Kernel):
     base: Radial
     own: Radial
 
-    @property
-    def domain(self) -> Domain:
-        return "real"
+    domain: ClassVar[Domain] = "real"
 
     def __check_init__(self):
         if not isinstance(self.base, Radial) or not isinstance(self.own, Radial):

@@ -20,13 +20,12 @@ from .base import (
 )
 from .beta_binomial import BetaBinomial
 from .blocks import StochasticBlockModel
+from .composed import PosteriorPredictive
 from .decoder import Decoder
-from .directional import VonMisesFisherMixture
 from .dirichlet import DirichletProcessMixture
 from .gaussian import PPCA, FactorAnalysis
 from .markov import HiddenMarkov
-from .mixture import GaussianMixture
-from .predictive import PosteriorPredictive
+from .mixture import GaussianMixture, VonMisesFisherMixture
 from .topics import LDA
 from .truncated import TruncatedPPCA
 

@@ -1,4 +1,4 @@
-"""What a latent variable model is, and the abilities that it may have."""
+"""What a latent variable model is, the abilities that it may have, and samples of it."""
 
 # Without postponed annotations, in which Equinox does not recognise abstract fields.
 from abc import abstractmethod
@@ -13,7 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .._jax import float64_values
+from .._jax import compiled, float64, float64_values, in_parts
+from .._keys import as_keys, observation_keys
+
+LEAST, MOST = 64, 2**16  # observations of a program that draws them
 
 
 class Ability(type(eqx.Module)):  # type: ignore[misc]
@@ -364,3 +367,27 @@ def float64_leaves(tree):
         return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
 
     return jax.tree.map(convert, tree)
+
+
+@float64
+def draw(model: Any, count: int, seed: int, length: int = 0, one_by_one: bool = False) -> np.ndarray:
+    """``count`` observations, of a ``length`` where the model takes one; fewer are a prefix of more.
+
+    ``one_by_one`` is for rejection samplers, which side by side would all wait for the slowest.
+    """
+    model = float64_leaves(of_length(model, length))
+
+    def some(keys):
+        given = (model, jnp.asarray(keys), one_by_one)
+        return compiled(_draw, *given)(*given)
+
+    return in_parts(some, (observation_keys(seed, np.arange(count)),), LEAST, MOST)
+
+
+def _draw(model, key_data, one_by_one: bool):
+    keys = as_keys(key_data)
+
+    def one(key):
+        return model.sample(key)[1]
+
+    return jax.lax.map(one, keys) if one_by_one else jax.vmap(one)(keys)

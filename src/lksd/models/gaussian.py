@@ -23,9 +23,9 @@ class LinearGaussian(LatentVariableModel):
     support: ClassVar[Any] = "real"
 
     @property
-    @abstractmethod
     def location(self):
         """The mean of x."""
+        return self.mean  # type: ignore[attr-defined]
 
     @property
     @abstractmethod
@@ -107,10 +107,6 @@ class PPCA(LinearGaussian):
         check_columns(self.columns, len(self.weight))
 
     @property
-    def location(self):
-        return self.mean
-
-    @property
     def matrix(self):
         return self.weight
 
@@ -139,10 +135,6 @@ class FactorAnalysis(LinearGaussian):
     def __check_init__(self):
         check_shapes("loadings", self.loadings, "noise_variance", self.noise_variance, self.loadings.shape[:1], self.mean)
         check_columns(self.columns, len(self.loadings))
-
-    @property
-    def location(self):
-        return self.mean
 
     @property
     def matrix(self):

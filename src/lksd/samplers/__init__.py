@@ -1,10 +1,8 @@
 """Posterior samplers for one observation and one chain; the layer above maps them over observations."""
 
-from .adaptive import AdaptiveHMC
-from .base import Info, Sampler
+from .base import BoxStart, Info, NormalStart, Sampler, Start, UniformStart
 from .gibbs import Exact, Gibbs, WithinGibbs
-from .metropolis import HMC, MALA, NUTS, Exchange, RandomWalk
-from .start import BoxStart, NormalStart, Start, UniformStart
+from .metropolis import HMC, MALA, NUTS, AdaptiveHMC, Exchange, RandomWalk
 
 __all__ = [
     "HMC",

@@ -1,4 +1,4 @@
-"""What a posterior sampler is: ``init`` and ``step`` for one observation and one chain, on unconstrained latents."""
+"""What a posterior sampler is: ``init`` and ``step`` for one observation and one chain, on unconstrained latents; its start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
 
+from .._jax import as_float64
 from ..models import LatentVariableModel
 
 
@@ -102,3 +105,45 @@ def given_integers(model: LatentVariableModel, u) -> tuple[LatentVariableModel, 
     """The model of the real part of ``u`` and that part: the model itself where nothing else is in ``u``."""
     reals, integers = split_latent(u)
     return (Conditional(model, integers), reals) if jax.tree.leaves(integers) else (model, u)
+
+
+class Start(eqx.Module):
+    """A law of the unconstrained latent u at the beginning of a chain."""
+
+    @abstractmethod
+    def __call__(self, key, u, model):
+        """A point of the same structure as ``u``."""
+
+
+class NormalStart(Start):
+    """N(mean, scale^2 I); ``mean`` a number or one for each coordinate of u."""
+
+    mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
+    scale: np.ndarray = eqx.field(default=1.0, converter=as_float64)
+
+    def __call__(self, key, u, model):
+        flat, restore = ravel_pytree(u)
+        return restore(jnp.broadcast_to(self.mean, flat.shape) + self.scale * jax.random.normal(key, flat.shape, flat.dtype))
+
+
+class BoxStart(Start):
+    """Uniform between ``low`` and ``high`` in every coordinate of u."""
+
+    low: np.ndarray = eqx.field(default=-2.0, converter=as_float64)
+    high: np.ndarray = eqx.field(default=2.0, converter=as_float64)
+
+    def __check_init__(self):
+        if not (self.low < self.high).all():
+            raise ValueError(f"BoxStart: expected low < high; got {self.low} and {self.high}. Give the box's two ends.")
+
+    def __call__(self, key, u, model):
+        flat, restore = ravel_pytree(u)
+        return restore(self.low + (self.high - self.low) * jax.random.uniform(key, flat.shape, flat.dtype))
+
+
+class UniformStart(Start):
+    """Every discrete latent uniform over its values, as many as the model's ``n_latent_values`` says; -1 stays."""
+
+    def __call__(self, key, u, model):
+        drawn = jax.random.randint(key, u.shape, 0, model.n_latent_values, u.dtype)
+        return jnp.where(u >= 0, drawn, u)

@@ -21,9 +21,9 @@ NUDGE = 0.05  # of the posterior's spread: the Metropolis step after an HMC step
 class Coupling(eqx.Module):
     """A step of two chains. Each alone follows one Markov kernel that leaves its posterior invariant; equal chains stay equal."""
 
-    @abstractmethod
     def init(self, model, x, u) -> Any:
         """A chain's state at the unconstrained u."""
+        return u
 
     @abstractmethod
     def step(self, key, a, b, models, x) -> tuple[Any, Any]:
@@ -46,9 +46,6 @@ def coupled(sampler) -> Coupling:
 class Redrawn(Coupling):
     """Exact draws: both chains take the same one."""
 
-    def init(self, model, x, u):
-        return u
-
     def step(self, key, a, b, models, x):
         draw = models[0].unconstrain(models[0].sample_posterior(key, x))
         return draw, draw
@@ -56,9 +53,6 @@ class Redrawn(Coupling):
 
 class Sweeps(Coupling):
     """Gibbs sweeps: by the model's ``coupled_gibbs(key, x, z, z')``."""
-
-    def init(self, model, x, u):
-        return u
 
     def step(self, key, a, b, models, x):
         z_a, z_b = models[0].constrain(a), models[1].constrain(b)
@@ -123,9 +117,6 @@ class Both(Coupling):
     """Reals by one coupling, given the integers of each chain; then sweeps over the integers."""
 
     reals: Coupling
-
-    def init(self, model, x, u):
-        return u
 
     def step(self, key, a, b, models, x):
         key_reals, key_integers = jax.random.split(key)

@@ -2,11 +2,16 @@
 
 BlackJAX is imported where it is used: it takes as long to load as JAX itself. Its HMC factors the mass matrix at every step, so
 the default is written out here.
+
+Step size and metric come from data simulated from the model, never from the test data. A pair (z, x) from the model's joint law
+has z distributed as the posterior given x, so tuning needs no chain. The mass matrix is E[g g'] over such pairs with
+g = grad_z log p(x, z): the posterior precision where the posterior is Gaussian. The step size is the largest on a grid whose mean
+acceptance over one transition, started at such pairs, meets the target; the rate falls with the step, so bisection finds it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,20 +19,41 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .base import Info, Sampler, State, apply, log_posterior, state_at
-from .tuning import tune
+from .._jax import compiled
+from ..models import LatentVariableModel
+from ..models.base import Simulates, float64_leaves, of_length
+from ..models.behaviour import seen
+from .base import Info, Sampler, State, apply, given_integers, log_posterior, root, state_at
 
 TRAJECTORY = np.pi / 2  # a quarter of a standard normal's period: the next draw is nearly independent
 JITTER = 0.2  # of the step size, against trajectories that return to their start
 MAX_STEPS = 64
 DIVERGENT = 1000.0  # loss of log density along a trajectory
+PAIRS = 400  # simulated, for the metric
+STEP_PAIRS = 200  # of them for the step size
+GRID = np.geomspace(1.0, 1.0e-5, 61)  # step sizes as parts of the largest
+RIDGE = 1e-6
+TARGET = 0.8  # acceptance, of chains that tune themselves
+LARGEST = 1.0  # step size of these
+OFFSET = 5  # steps that the first guess of a variance is worth
 
 
 def optional_float64(value):
     return None if value is None else np.asarray(value, dtype=np.float64)
 
 
-class HMC(Sampler):
+class WithFactor(Sampler):
+    """A step size and a metric, with the factor of it that a step needs."""
+
+    step_size: Any = eqx.field(default=None, converter=optional_float64)
+    inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
+    factor: Any = None  # of the inverse mass matrix, once it is known
+
+    def init(self, model, x, z):
+        return state_at(model, x, z)
+
+
+class HMC(WithFactor):
     """Hamiltonian Monte Carlo with a dense metric: few, long steps, the same number for all observations.
 
     Parameters
@@ -38,15 +64,8 @@ class HMC(Sampler):
         An estimate of the posterior covariance; E[g g']^-1 on simulated data if not given.
     """
 
-    step_size: Any = eqx.field(default=None, converter=optional_float64)
-    inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
-    factor: Any = None  # of the inverse mass matrix, once it is known
-
     def tuned(self, model, key, length) -> HMC:
         return tune(self, model, key, length, target=0.8, largest=1.0)  # two steps a trajectory at least
-
-    def init(self, model, x, z):
-        return state_at(model, x, z)
 
     def step(self, key, state, model, x):
         start, restore = ravel_pytree(state.position)
@@ -141,7 +160,7 @@ class RandomWalk(Sampler):
         return state, Info(info.acceptance_rate, jnp.zeros((), bool))
 
 
-class Exchange(Sampler):
+class Exchange(WithFactor):
     """Langevin proposals in a dense metric, accepted with the help of data drawn from the likelihood at the proposal
     (Murray, Ghahramani and MacKay 2006).
 
@@ -156,15 +175,8 @@ class Exchange(Sampler):
         An estimate of the posterior covariance; from simulated data if not given.
     """
 
-    step_size: Any = eqx.field(default=None, converter=optional_float64)
-    inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
-    factor: Any = None  # of the inverse mass matrix, once it is known
-
     def tuned(self, model, key, length) -> Exchange:
         return tune(self, model, key, length, target=0.4, largest=2.0)
-
-    def init(self, model, x, z):
-        return state_at(model, x, z)
 
     def step(self, key, state, model, x):
         key_move, key_data, key_accept = jax.random.split(key, 3)
@@ -189,3 +201,121 @@ class Exchange(Sampler):
         accepted = jnp.log(jax.random.uniform(key_accept, (), here.dtype)) < log_ratio
         state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, state)
         return state, Info(jnp.exp(jnp.minimum(log_ratio, 0.0)), jnp.zeros((), bool))
+
+
+def tune(sampler, model: LatentVariableModel, key, length: int, target: float, largest: float = 3.0):
+    """``sampler`` with the fields that are None filled in, its step size at most ``largest``."""
+    metric = getattr(sampler, "inverse_mass_matrix", 0.0)
+    if sampler.step_size is not None and metric is not None:
+        return factored(sampler)
+    if not isinstance(model, Simulates):
+        raise ValueError(
+            f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} can be tuned; {model} has none. "
+            "Add it, or give step_size and inverse_mass_matrix."
+        )
+    arguments = (float64_leaves(sampler), of_length(model, length), key, target, largest)
+    return compiled(fill, *arguments, seen=seen(model, length, sampler))(*arguments)
+
+
+def fill(sampler, model, key, target, largest):
+    key_pairs, key_steps = jax.random.split(key)
+    z, x = jax.vmap(model.sample)(jax.random.split(key_pairs, PAIRS))
+    z = jax.vmap(model.unconstrain)(z)
+    if getattr(sampler, "inverse_mass_matrix", 0.0) is None:
+        sampler = filled(sampler, "inverse_mass_matrix", inverse_mass(model, z, x))
+    sampler = factored(sampler)
+    if sampler.step_size is None:
+        few_z, few_x = jax.tree.map(lambda leaf: leaf[:STEP_PAIRS], (z, x))
+        keys = jax.random.split(key_steps, STEP_PAIRS)
+        step_sizes = largest * jnp.asarray(GRID)
+
+        def narrow(_, ends):
+            low, high = ends  # the grid falls: the first good one lies in [low, high]
+            middle = (low + high) // 2
+            good = acceptance(filled(sampler, "step_size", step_sizes[middle]), model, few_z, few_x, keys) >= target
+            return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
+
+        rounds = int(np.ceil(np.log2(len(GRID))))
+        _, found = jax.lax.fori_loop(0, rounds, narrow, (jnp.asarray(0), jnp.asarray(len(GRID) - 1)))
+        sampler = filled(sampler, "step_size", step_sizes[found])
+    return sampler
+
+
+def factored(sampler):
+    """With the factor of its metric, where it wants one: programs that call LAPACK cannot run side by side, so chains do not."""
+    return filled(sampler, "factor", root(jnp.asarray(sampler.inverse_mass_matrix))) if hasattr(sampler, "factor") else sampler
+
+
+def filled(sampler: Sampler, name: str, value) -> Any:
+    return eqx.tree_at(lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None)
+
+
+def inverse_mass(model, z, x):
+    def gradient(z, x):
+        conditional, reals = given_integers(model, z)
+        return ravel_pytree(jax.grad(log_posterior(conditional, x))(reals))[0]
+
+    gradients = jax.vmap(gradient)(z, x)
+    mass = gradients.T @ gradients / len(gradients)
+    return jnp.linalg.inv(mass + RIDGE * jnp.trace(mass) / len(mass) * jnp.eye(len(mass)))
+
+
+def acceptance(sampler, model, z, x, keys):
+    def one(key, z, x):
+        conditional, reals = given_integers(model, z)
+        return sampler.step(key, sampler.init(conditional, x, reals), conditional, x)[1].acceptance
+
+    return jnp.mean(jax.vmap(one)(keys, z, x))
+
+
+class AdaptiveState(NamedTuple):
+    """A point, and what the chain has learnt so far."""
+
+    point: State
+    log_step: jax.Array
+    mean: jax.Array
+    variance: jax.Array
+    taken: jax.Array  # steps
+
+
+class AdaptiveHMC(Sampler):
+    """HMC in which every chain tunes its own step size and diagonal metric during its first steps, and then no more.
+
+    A chain sees its own observation alone, so chains of different observations stay independent. The default for models that have
+    ``initial(key, x)`` and no ``sample(key)``.
+
+    Parameters
+    ----------
+    adapting : int
+        Steps during which it adapts. The warm-up should not be shorter.
+    factor : (Dz, Dz) or (Dz,) array, optional
+        L of a metric L L' to keep, so that the step size alone is tuned.
+    """
+
+    adapting: int = 200
+    factor: Any = None
+
+    def tuned(self, model, key, length) -> AdaptiveHMC:
+        return self
+
+    def init(self, model, x, z):
+        flat = ravel_pytree(z)[0]
+        return AdaptiveState(state_at(model, x, z), jnp.log(0.1), flat, jnp.ones_like(flat), jnp.zeros((), jnp.int32))
+
+    def step(self, key, state: Any, model, x):
+        factor = jnp.sqrt(state.variance) if self.factor is None else self.factor
+        sampler = filled(filled(HMC(), "step_size", jnp.exp(state.log_step)), "factor", factor)
+        point, info = sampler.step(key, state.point, model, x)
+        count = state.taken + 1
+        # Robbins and Monro: the logarithm of the step rises where too many proposals are accepted.
+        log_step = jnp.minimum(state.log_step + count**-0.6 * (info.acceptance - TARGET), jnp.log(LARGEST))
+        deviation = ravel_pytree(point.position)[0] - state.mean
+        gain = (count + OFFSET) ** -0.8
+        learnt = AdaptiveState(
+            point, log_step, state.mean + gain * deviation, state.variance + gain * (deviation**2 - state.variance), count
+        )
+        done = state._replace(point=point, taken=count)
+        return jax.tree.map(lambda new, old: jnp.where(count <= self.adapting, new, old), learnt, done), info
+
+    def position(self, state):
+        return state.point.position

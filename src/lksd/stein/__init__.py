@@ -3,11 +3,9 @@
 from .base import SteinOperator, stein_kernel
 from .discrete import Barker, Difference, DiscreteOperator, Gibbs, vocabulary_order
 from .gram import GramSums, gram_sums
-from .langevin import Langevin
+from .langevin import Langevin, Spherical
 from .moves import Moves
-from .slopes import score_slopes
-from .spherical import Spherical
-from .tiles import paired
+from .tiles import paired, score_slopes
 
 __all__ = [
     "Barker",

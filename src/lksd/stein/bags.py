@@ -12,20 +12,24 @@ over the integer distances. All of it is sparse algebra and counting, hence SciP
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
-from .._jax import float64, in_parts, program
+from .._jax import in_parts, program
 from ..kernels import BagOfWords
 from ..kernels.discrete import distances_from_products, values_at
 from .discrete import DiscreteOperator
 from .moves import Moves
+from .tiles import Sensitivity, Tiles, TileSums, chained, plus
+
+if TYPE_CHECKING:
+    from .gram import Tiling
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
 ROWS = 256  # of a program
@@ -116,13 +120,6 @@ def calm_first(x: Int[np.ndarray, "n D"]) -> Int[np.ndarray, " n"]:
     return np.argsort(repeats, kind="stable")
 
 
-@float64
-def moves_of(operator: DiscreteOperator, x: np.ndarray, scores: np.ndarray) -> Any:
-    """The operator's ``Moves`` as NumPy arrays."""
-    stay, values, weights = in_parts(partial(_moves, operator), (x, np.swapaxes(scores, 0, 1)), ROWS, ROWS)
-    return Moves(np.swapaxes(stay, 0, 1), values, np.swapaxes(weights, 0, 1))
-
-
 @program
 def _moves(operator, x, scores):
     """With the axis of observations first."""
@@ -132,7 +129,8 @@ def _moves(operator, x, scores):
 
 def prepare(operator: DiscreteOperator, x: Int[np.ndarray, "n D"], scores: Float[np.ndarray, "S n ..."]) -> tuple[Bags, np.ndarray]:
     """The documents as bags, and which move each replacement of each word is: (n, D, M), -1 where there is no word."""
-    moves = moves_of(operator, x, scores)
+    stay, values, weights = in_parts(partial(_moves, operator), (x, np.swapaxes(scores, 0, 1)), ROWS, ROWS)
+    moves: Any = Moves(np.swapaxes(stay, 0, 1), values, np.swapaxes(weights, 0, 1))
     n, size, choices = len(x), operator.n_values, moves.values.shape[-1]
     there = x >= 0
     row = np.nonzero(there)[0]
@@ -187,7 +185,6 @@ def corrections(table, x: Bags, y: Bags, distances, crossed_x: Crossed, crossed_
     return Corrections(row, column, table.take(apart - 2 * shared.data, mode="clip") - table.take(apart, mode="clip"))
 
 
-@float64
 def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     """The kernel at all distances that two documents can have after a move each, up to a power of two."""
     longest = int((2 * np.sqrt(bags.squares.max()) + 2 * np.sqrt(2)) ** 2) + 5
@@ -265,36 +262,10 @@ def slopes(meeting: Meeting, values: Float[np.ndarray, "S G n m"], same: bool) -
     return Slopes(values[:, -meeting.lowest].sum(2), np.stack(moves))
 
 
-class Sensitivity(NamedTuple):
-    """How sum_{j != i} h(x_i, x_j) depends on document i."""
-
-    scores: Float[np.ndarray, "S n ..."]  # its derivative in the scores of i
-    positions: Float[np.ndarray, "S n D"]  # what each position of i adds to it
-
-
 def sensitivity(operator: DiscreteOperator, x, scores, found: Slopes, tokens: Int[np.ndarray, "n D M"]) -> Sensitivity:
     """From the slopes in the weights of the moves that differ to those at all positions."""
     at_moves = np.where(tokens >= 0, found.moves[:, np.maximum(tokens, 0)], 0.0)
     return chained(operator, x, scores, np.broadcast_to(found.stay[..., None], (*found.stay.shape, x.shape[1])), at_moves)
-
-
-def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
-    """From the slopes in the weights of staying and moving to those in the scores, and to the parts of the positions."""
-    given = (x, *(np.swapaxes(array, 0, 1) for array in (scores, at_stay, at_moves)))
-    stay, weights, slopes = (np.swapaxes(part, 0, 1) for part in in_parts(partial(_chained, operator), given, ROWS, ROWS))
-    return Sensitivity(slopes, stay * at_stay + np.sum(weights * at_moves, -1))
-
-
-@program
-def _chained(operator, x, scores, at_stay, at_moves):
-    """With the axis of observations first."""
-
-    def weights(scores):
-        moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
-        return jnp.swapaxes(moves.stay, 0, 1), jnp.swapaxes(moves.weights, 0, 1)
-
-    moves, back = jax.vjp(weights, scores)
-    return *moves, back((at_stay, at_moves))[0]
 
 
 def tile_size(bags: Bags) -> int:
@@ -302,3 +273,57 @@ def tile_size(bags: Bags) -> int:
     groups = 4 * int(bags.counts.data.max()) + 4  # at most
     each = max(1.0, len(bags.owner) / len(bags.squares), groups)
     return max(1, min(len(bags.squares), LARGEST_TILE, int(np.sqrt(ENTRIES / each))))
+
+
+class WordProblem(NamedTuple):
+    """What all rows of tiles share."""
+
+    bags: Bags
+    table: Float[np.ndarray, " T"]
+    contrasts: Float[np.ndarray, "C S"]
+    weights: Float[np.ndarray, "n B"]
+    tiling: Tiling
+    sensitive: bool
+    whole: bool
+
+
+def ready_by_words(problem: WordProblem) -> Callable[[Tiles], TileSums]:
+    """The function that adds up a row of tiles."""
+    tiling, contrasts, weights = problem.tiling, problem.contrasts, problem.weights
+    (count, models), n = contrasts.shape, tiling.n
+    parts = [problem.bags.part(*tiling.edges(j)) for j in range(tiling.blocks)]
+
+    def add_row(tiles: Tiles) -> TileSums:
+        own = slice(*tiling.edges(tiles[0][0]))
+        length = own.stop - own.start
+        sums, squares = np.zeros((models, n)), np.zeros((count, count))
+        products, matrix = np.zeros((count, *weights.shape)), np.zeros((count, length, n if problem.whole else 0))
+        diagonal = np.zeros((models, length))
+        found: dict[int, tuple] = {}
+        for i, j in tiles:
+            other, meeting = slice(*tiling.edges(j)), meet(problem.table, parts[i], parts[j])
+            values = witness_values(meeting)
+            blocks = block(meeting, values)
+            if problem.sensitive:
+                new = {i: slopes(meeting, values, i == j)}
+                if i != j:
+                    swapped = meeting.swapped()
+                    new[j] = slopes(swapped, witness_values(swapped), False)
+                for k, one in new.items():
+                    found[k] = plus(found[k], one) if k in found else one
+            if i == j:
+                diagonal = np.einsum("sii->si", blocks).copy()
+                blocks[:, np.arange(length), np.arange(length)] = 0.0
+            h = np.tensordot(contrasts, blocks, 1)
+            if problem.whole:
+                matrix[:, :, other] = h
+            flat = h.reshape(count, -1)
+            sums[:, own] += blocks.sum(2)
+            squares += (1 + (i != j)) * (flat @ flat.T)
+            products[:, own] += h @ weights[other]
+            if i != j:
+                sums[:, other] += blocks.sum(1)
+                products[:, other] += np.swapaxes(h, 1, 2) @ weights[own]
+        return TileSums(sums, squares, products, diagonal, matrix, found)
+
+    return add_row

@@ -34,6 +34,9 @@ class SteinOperator(eqx.Module):
     linear: ClassVar[bool] = True  # whether the scores of a model are posterior means, so that they can be had without bias
     ordered: ClassVar[bool] = False  # whether a field ``order`` says which value follows which
     needs_all_values: ClassVar[bool] = False  # whether h has mean zero only where no value has probability zero
+    by_moves: ClassVar[bool] = (
+        False  # whether ``block`` is the sum over the moves of a discrete operator, which shorter ways compute
+    )
     modified_posterior: ClassVar[bool] = False  # whether the paper estimates its scores by chains of their own
 
     def __init_subclass__(cls, **options):
@@ -67,11 +70,6 @@ class SteinOperator(eqx.Module):
     def tile(self, kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
         """The rows of a tile that is fast on a processor, and of one whose ``block`` holds at most so many ``numbers``."""
         return ELEMENTWISE_TILE, np.sqrt(numbers / (models * dim**2))
-
-    @property
-    def by_moves(self) -> bool:
-        """Whether ``block`` is the sum over the moves of a discrete operator, which shorter ways may compute."""
-        return False
 
     def scores(self, name: str, score, x: np.ndarray) -> np.ndarray:
         """``score`` checked against the observations it belongs to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import ClassVar, Literal
 
 import equinox as eqx
@@ -62,7 +63,7 @@ class DiscreteOperator(SteinOperator):
         return self.targets(np.zeros((1, 1), np.int64)).shape[-1] + 1
 
     @property
-    def by_moves(self) -> bool:
+    def by_moves(self) -> bool:  # type: ignore[override]
         return type(self).block is DiscreteOperator.block
 
     def tile(self, kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
@@ -145,7 +146,12 @@ class CyclicOperator(DiscreteOperator):
         self.average = bool(average)
         self.order = self.ranks = None
         if order is not None:
-            self.order = check_permutation(np.asarray(order), n_values)
+            self.order = np.asarray(order)
+            if self.order.shape != (n_values,) or not np.array_equal(np.sort(self.order), np.arange(n_values)):
+                raise ValueError(
+                    f"order: expected a permutation of 0 .. {n_values - 1}; got an array of shape {self.order.shape} that is none. "
+                    "List every value once, each followed by its successor."
+                )
             self.ranks = np.argsort(self.order)
 
     def neighbour(self, x, step: int):
@@ -248,15 +254,6 @@ class Gibbs(DiscreteOperator):
         return changes / total - ratios * changes.sum(-1, keepdims=True) / total**2
 
 
-def check_permutation(order: np.ndarray, n_values: int) -> np.ndarray:
-    if order.shape != (n_values,) or not np.array_equal(np.sort(order), np.arange(n_values)):
-        raise ValueError(
-            f"order: expected a permutation of 0 .. {n_values - 1}; got an array of shape {order.shape} that is none. "
-            "List every value once, each followed by its successor."
-        )
-    return order
-
-
 def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
     """The better of two orders for values with these (mean) probabilities: ascending, or up and down again.
 
@@ -278,7 +275,7 @@ def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
         )
     ascending = np.argsort(values, kind="stable")
     up_and_down = np.concatenate([ascending[0::2], ascending[1::2][::-1]])  # no jump where the cycle closes
-    return min((up_and_down, ascending), key=lambda order: squared_score(values, order))
+    return min((up_and_down, ascending), key=partial(squared_score, values))
 
 
 def squared_score(probabilities: Float[np.ndarray, " L"], order: Int[np.ndarray, " L"]) -> float:

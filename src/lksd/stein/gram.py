@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._jax import float64
+from .._jax import float64, room
 from .._progress import track
 from ..engines import Engine, Local
 from ..kernels import BagOfWords, Kernel
-from . import bag_tiles, bags, tiles
-from .bags import Sensitivity
+from . import bags, tiles
 from .base import SteinOperator
-from .slopes import sensitivity
-from .tiling import ACCELERATOR_TILES, TileSums, Tiling, largest_tile, plus, tiling_of
+from .tiles import Sensitivity, Tiles, TileSums, plus
+
+BUDGET = 2**26  # bytes for the tables of one tile on a processor
+SHARE = 32  # of an accelerator's memory, as a divisor: the same there
+ACCELERATOR_TILE = 6_144  # larger ones are hardly faster, and seven of them are held at a time
+ACCELERATOR_TILES = 256  # in one part of the work
+MULTIPLE = 16
 
 
 class GramSums(NamedTuple):
@@ -75,43 +79,59 @@ def gram_sums(
     sensitive, engine = sensitive and operator.by_moves, engine or Local()
     on_processors = engine.backend == "cpu"
     by_words = on_processors and isinstance(kernel, BagOfWords) and operator.by_moves and operator.witness == "shared"  # type: ignore[attr-defined]
-    order = None
-    if pairs is not None:
-        order = np.random.default_rng([seed, n]).permutation(n)
-    elif by_words:
-        order = bags.calm_first(x)
-    scores = list(scores)
-    if order is not None:
-        x, scores, weights = x[order], [score[order] for score in scores], weights[order]
+    place: Any = slice(None)
+    scores, slopes = list(scores), None
+    if pairs is not None or by_words:
+        order = bags.calm_first(x) if pairs is None else np.random.default_rng([seed, n]).permutation(n)
+        x, scores, weights, place = x[order], [score[order] for score in scores], weights[order], np.argsort(order)
     if by_words:
         every, tokens = bags.prepare(operator, x, np.stack(scores))  # type: ignore[arg-type]
         tiling = tiling_of(n, tile or bags.tile_size(every), pairs)
         table = bags.kernel_table(kernel, every)  # type: ignore[arg-type]
-        total = added(engine, bag_tiles.ready, bag_tiles.Problem(every, table, contrasts, weights, tiling, sensitive, whole))
-        slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens) if sensitive else None  # type: ignore[arg-type]
-        slopes = slopes and Sensitivity(*(tiling.factor * part for part in slopes))
+        problem: Any = bags.WordProblem(every, table, contrasts, weights, tiling, sensitive, whole)
+        total = added(engine, bags.ready_by_words, problem)
+        if sensitive:
+            slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens)  # type: ignore[arg-type]
     else:
-        largest = tile or largest_tile(operator, kernel, x.shape[1], len(scores), None if on_processors else engine.memory)
+        memory = None if on_processors else engine.memory
+        usual, fits = operator.tile(kernel, x.shape[1], len(scores), (BUDGET if memory is None else memory // SHARE) // 8)
+        largest = tile or max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))
         tiling = tiling_of(n, largest, pairs, None if on_processors or whole else ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
         total = added(engine, tiles.ready, problem, 1)
-        slopes = sensitivity(operator, kernel, x, np.stack(scores)) if sensitive else None  # type: ignore[arg-type]
-    check_finite_sums(kernel, np.concatenate([total.rows, total.diagonal]))
+        if sensitive:
+            slopes = tiles.sensitivity(operator, kernel, x, np.stack(scores))  # type: ignore[arg-type]
+    finite = np.isfinite(total.rows).all(0) & np.isfinite(total.diagonal).all(0)
+    if not finite.all():
+        raise ValueError(
+            f"kernel: the Stein kernel of {kernel} is not finite at observation {int(np.argmin(finite))}. "
+            "The kernel must be smooth everywhere, also where both observations are equal; and the scores must not overflow."
+        )
+    factor = 1.0 if tiling.reach is None else tiling.factor  # so that sums over some pairs estimate those over all
+    part = factor if by_words else 1.0
+    if whole:
+        upper = np.triu(total.matrix)
+        matrix = (upper + np.swapaxes(upper, 1, 2))[:, place][:, :, place]
     sums = GramSums(
-        model_rows=total.rows,
-        model_diagonal=total.diagonal,
-        rows=contrasts @ total.rows,
-        squares=total.squares,
-        diagonal=contrasts @ total.diagonal,
-        products=total.products,
-        sensitivity=slopes,
-        matrix=mirrored(total.matrix) if whole else None,
+        model_rows=factor * total.rows[:, place],
+        model_diagonal=total.diagonal[:, place],
+        rows=factor * (contrasts @ total.rows)[:, place],
+        squares=factor * total.squares,
+        diagonal=(contrasts @ total.diagonal)[:, place],
+        products=total.products[:, place],
+        sensitivity=slopes and Sensitivity(part * slopes.scores[:, place], part * slopes.positions[:, place]),
+        matrix=matrix if whole else None,
+        partners=None if tiling.reach is None else tiling.partners[place],
     )
-    if tiling.reach is not None:
-        sums = standing_for_all(sums, tiling)
-    if order is not None:
-        sums = as_they_stood(sums, np.argsort(order))
-    return sums if np.ndim(contrast) == 2 else alone(sums)
+    if np.ndim(contrast) == 2:
+        return sums
+    return sums._replace(  # of one contrast, without the axis of contrasts
+        rows=sums.rows[0],
+        squares=float(sums.squares[0, 0]),
+        diagonal=sums.diagonal[0],
+        products=sums.products[0],
+        matrix=None if sums.matrix is None else sums.matrix[0],
+    )
 
 
 def gram_matrix(operator: SteinOperator, kernel: Kernel, x, score) -> Float[np.ndarray, "n n"]:
@@ -140,77 +160,88 @@ def matrix_sums(matrices: Float[np.ndarray, "S n n"], contrasts: Float[np.ndarra
 
 def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None) -> TileSums:
     """All tiles together, in their order whoever computed them, so that the digits are always the same."""
-    tiling, diagonals, matrices, sums = problem.tiling, [], [], None
+    tiling, diagonals, matrices = problem.tiling, [], []
+    total: Any = None
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
         for part, found in zip(tiling.parts(), engine.map(setup, problem, tiling.parts(), at_once), strict=True):
-            sums = plus(sums, (found.rows, found.squares, found.products))
+            sums = found.rows, found.squares, found.products
+            total = sums if total is None else plus(total, sums)
             diagonals.append(found.diagonal)
             matrices.append(found.matrix)
             for j, more in found.slopes.items():
-                slopes[j] = plus(slopes.get(j), more)
+                slopes[j] = plus(slopes[j], more) if j in slopes else more
             advance(len(part))
-    assert sums is not None
-    n = tiling.n
+    (rows, squares, products), n = total, tiling.n
     return TileSums(
-        rows=sums[0][:, :n],
-        squares=sums[1],
-        products=sums[2][:, :n],
+        rows=rows[:, :n],
+        squares=squares,
+        products=products[:, :n],
         diagonal=np.concatenate(diagonals, 1)[:, :n],
         matrix=np.concatenate(matrices, 1)[:, :n, :n],
-        slopes=bags.Slopes(*(np.concatenate(part, 1) for part in zip(*(slopes[j] for j in sorted(slopes)), strict=True)))
-        if slopes
-        else None,
+        slopes=slopes and bags.Slopes(*map(np.hstack, zip(*map(slopes.__getitem__, sorted(slopes)), strict=True))),
     )
 
 
-def mirrored(matrix: np.ndarray) -> np.ndarray:
-    """The upper triangle of each matrix, and its transpose below."""
-    upper = np.triu(matrix)
-    return upper + np.swapaxes(upper, 1, 2)
+class Tiling(NamedTuple):
+    """Blocks of observations; each meets itself and blocks after it: all of them, or the next few, the first after the last.
+
+    In a random order of the observations the second is an incomplete U-statistic whose pairs are all different.
+    """
+
+    n: int
+    rows: int  # of a block; the last may have fewer
+    reach: int | None = None  # how many blocks each meets after itself; None for all
+    together: int | None = None  # how many tiles are one part of the work; None for a row of them
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.n // self.rows)
+
+    @property
+    def tiles(self) -> int:
+        return self.blocks * (self.blocks + 1) // 2 if self.reach is None else self.blocks * (self.reach + 1)
+
+    def parts(self) -> Iterator[Tiles]:
+        """The tiles in each part of the work: a row of them, the one on the diagonal first; or so many ``together``."""
+        blocks, waiting = self.blocks, []
+        for i in range(blocks):
+            width = blocks - i if self.reach is None else self.reach + 1
+            waiting += [(i, (i + k) % blocks) for k in range(width)]
+            while waiting and (i == blocks - 1 or len(waiting) >= (self.together or 1)):
+                yield waiting[: self.together]
+                waiting = waiting[self.together :] if self.together else []
+
+    def edges(self, i: int) -> tuple[int, int]:
+        return i * self.rows, min((i + 1) * self.rows, self.n)
+
+    @property
+    def partners(self) -> Int[np.ndarray, " n"]:
+        """With how many others each observation is paired."""
+        if self.reach is None:
+            return np.full(self.n, self.n - 1)
+        sizes = np.diff([first for first, _ in map(self.edges, range(self.blocks))], append=self.n)
+        met = sizes - 1 + sum(np.roll(sizes, k) + np.roll(sizes, -k) for k in range(1, self.reach + 1))
+        return np.repeat(met, sizes)
+
+    @property
+    def factor(self) -> float:
+        """By which sums over the pairs are multiplied to stand for all pairs."""
+        return 1.0 if self.reach is None else self.n * (self.n - 1) / self.partners.sum()
 
 
-def standing_for_all(sums: GramSums, tiling: Tiling) -> GramSums:
-    """Sums over some pairs, multiplied so that they estimate those over all."""
-    factor = tiling.factor
-    return sums._replace(
-        model_rows=factor * sums.model_rows,
-        rows=factor * sums.rows,
-        squares=factor * sums.squares,
-        partners=tiling.partners,
-    )
+def tiling_of(n: int, largest: int, pairs: int | None = None, together: int | None = None) -> Tiling:
+    """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs.
 
-
-def as_they_stood(sums: GramSums, place: Int[np.ndarray, " n"]) -> GramSums:
-    """The observations where they stood before."""
-    known = sums.sensitivity
-    return sums._replace(
-        model_rows=sums.model_rows[:, place],
-        model_diagonal=sums.model_diagonal[:, place],
-        rows=sums.rows[:, place],
-        diagonal=sums.diagonal[:, place],
-        products=sums.products[:, place],
-        matrix=None if sums.matrix is None else sums.matrix[:, place][:, :, place],
-        sensitivity=None if known is None else Sensitivity(*(part[:, place] for part in known)),
-        partners=None if sums.partners is None else sums.partners[place],
-    )
-
-
-def alone(sums: GramSums) -> GramSums:
-    """The sums of one contrast, without the axis of contrasts."""
-    return sums._replace(
-        rows=sums.rows[0],
-        squares=float(sums.squares[0, 0]),
-        diagonal=sums.diagonal[0],
-        products=sums.products[0],
-        matrix=None if sums.matrix is None else sums.matrix[0],
-    )
-
-
-def check_finite_sums(kernel: Kernel, sums: np.ndarray) -> None:
-    if not np.isfinite(sums).all():
-        index = int(np.argwhere(~np.isfinite(sums).all(0))[0, 0])
-        raise ValueError(
-            f"kernel: the Stein kernel of {kernel} is not finite at observation {index}. "
-            "The kernel must be smooth everywhere, also where both observations are equal; and the scores must not overflow."
-        )
+    About ``together`` tiles are one part of the work, or a row of them.
+    """
+    blocks = -(-n // largest)
+    found = Tiling(n, min(room(-(-n // blocks), MULTIPLE), largest))
+    if pairs is not None and pairs < n * (n - 1) // 2:
+        partners = 2 * pairs / n
+        reach = max(0, int(np.ceil(((partners + 1) / largest - 1) / 2)))
+        blocks = max(1, int(n // np.ceil((partners + 1) / (2 * reach + 1))))
+        some = Tiling(n, -(-n // blocks), reach)
+        if 2 * reach + 1 <= some.blocks:  # else some pairs would be taken twice
+            found = some
+    return found if together is None else found._replace(together=-(-found.tiles // -(-found.tiles // together)))

@@ -1,25 +1,48 @@
-"""Tiles of the Gram matrices, for any operator and kernel, added up in a loop on the device."""
+"""Tiles of the Gram matrices, for any operator and kernel, added up in a loop on the device; and the slopes of their sums."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._jax import compiled, fixed, float64, on_device, on_processor, once, program, room
+from .._jax import compiled, fixed, float64, in_parts, longer, on_device, on_processor, once, program, room
 from .._steps import steps
 from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
 from .base import ELEMENTWISE_TILE, SteinOperator
+from .discrete import DiscreteOperator
 from .langevin import UNROLLED_MODELS
-from .tiling import ACCELERATOR_PAIRS, Tiles, TileSums, Tiling
 
+if TYPE_CHECKING:
+    from .gram import Tiling
+
+ACCELERATOR_PAIRS = 2**14  # matched rows at a time
+LEAST, STEP = 64, 16  # rows of a program of slopes, and of a step of it
+ROWS = 256  # of a program that follows them to the scores
+Tiles = list[tuple[int, int]]  # the row and the column of each
 NOWHERE = -1  # the row and the column of a tile that adds nothing
+
+
+class TileSums(NamedTuple):
+    """What some tiles add: each of those off the diagonal stands for its transpose too."""
+
+    rows: Any  # (S, n): row sums without the diagonal, of the models
+    squares: Any  # (C, C), of the contrasts
+    products: Any  # (C, n, B), of the contrasts, without the diagonal
+    diagonal: Any  # (S, m), of the models, at the observations whose tile on the diagonal is among them
+    matrix: Any  # (C, m, n), of the contrasts, for a whole row of tiles; or without columns where it is not wanted
+    slopes: Any  # by the number of the block, where asked for
+
+
+def plus(total, more) -> tuple:
+    """Both, part by part."""
+    return tuple(a + b for a, b in zip(total, more, strict=True))
 
 
 class Problem(NamedTuple):
@@ -144,7 +167,8 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         column = j * rows + numbers
         counted = (row[:, None] != column) & inside[:, None] & (column < n)
         blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
-        check_shape(operator, blocks, (models, rows, rows))
+        if jnp.shape(blocks) != (models, rows, rows):
+            raise ValueError(f"block(...) has shape {jnp.shape(blocks)}, not (models, n, m) = {(models, rows, rows)}")
         if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
             blocks = [jnp.where(counted, block, 0.0) for block in blocks]
         else:
@@ -168,11 +192,6 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
     )
     # An accelerator need not ask its host for a fixed number of steps; the rows of a processor have each their own.
     return jax.lax.fori_loop(0, number if in_row else len(where), add_tile, start)
-
-
-def check_shape(operator: SteinOperator, blocks, expected: tuple[int, ...]) -> None:
-    if jnp.shape(blocks) != expected:
-        raise ValueError(f"block(...) has shape {jnp.shape(blocks)}, not (models, n, m) = {expected}")
 
 
 def _diagonal(operator, kernel, contrasts, data, n, i, rows: int):
@@ -226,3 +245,83 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
     rows = (x, jnp.moveaxis(scores_x, 1, 0), y, jnp.moveaxis(scores_y, 1, 0))
     at_once = ELEMENTWISE_TILE if on_processor() else ACCELERATOR_PAIRS
     return jax.lax.map(one, rows, batch_size=at_once).T
+
+
+# How the row sums depend on the scores, by differentiation ------------------------------------
+
+
+class Sensitivity(NamedTuple):
+    """How sum_{j != i} h(x_i, x_j) depends on document i."""
+
+    scores: Float[np.ndarray, "S n ..."]  # its derivative in the scores of i
+    positions: Float[np.ndarray, "S n D"]  # what each position of i adds to it
+
+
+def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
+    """From the slopes in the weights of staying and moving to those in the scores, and to the parts of the positions."""
+    given = x, np.swapaxes(scores, 0, 1), np.swapaxes(at_stay, 0, 1), np.swapaxes(at_moves, 0, 1)
+    stay, weights, slopes = in_parts(partial(_chained, operator), given, ROWS, ROWS)
+    parts = np.swapaxes(stay, 0, 1) * at_stay + np.sum(np.swapaxes(weights, 0, 1) * at_moves, -1)
+    return Sensitivity(np.swapaxes(slopes, 0, 1), parts)
+
+
+@program
+def _chained(operator, x, scores, at_stay, at_moves):
+    """With the axis of observations first."""
+
+    def weights(scores):
+        moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
+        return jnp.swapaxes(moves.stay, 0, 1), jnp.swapaxes(moves.weights, 0, 1)
+
+    moves, back = jax.vjp(weights, scores)
+    return *moves, back((at_stay, at_moves))[0]
+
+
+@float64
+def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
+    """The derivative of sum_{j != i} h(x_i, x_j) in the score of i, for the first ``count`` i: (S, count, ...)."""
+    n, count = len(x), min(count, len(x))
+    found = _slopes(operator, kernel, *with_room(x, scores), jnp.asarray(n), min(room(count, STEP), room(n, LEAST)))
+    return np.asarray(found)[:, :count]
+
+
+def with_room(x: np.ndarray, scores) -> tuple[np.ndarray, np.ndarray]:
+    length = room(len(x), LEAST)
+    return longer(x, length), np.stack([longer(score, length) for score in scores])
+
+
+@program
+def _slopes(operator, kernel, x, scores, n, count):
+    numbers = jnp.arange(len(x))
+
+    def row(arguments):
+        point, own, index = arguments
+
+        def projection(free):
+            block = operator.block(kernel, point[None], free[:, None], x, scores)[:, 0]
+            return jnp.sum(jnp.where((numbers == index) | (numbers >= n), 0.0, block))
+
+        return jax.grad(projection)(own)
+
+    rows = (x[:count], jnp.moveaxis(scores, 1, 0)[:count], jnp.arange(count))
+    return jnp.moveaxis(jax.lax.map(row, rows, batch_size=STEP), 0, 1)
+
+
+@float64
+def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensitivity:
+    """For any kernel and witness, some rows at a time."""
+    found = np.asarray(_move_slopes(operator, kernel, *with_room(x, scores), jnp.asarray(len(x))))[:, : len(x)]
+    return chained(operator, x, scores, found[..., 0], found[..., 1:])
+
+
+@program
+def _move_slopes(operator, kernel, x, scores, n):
+    numbers = jnp.arange(len(x))
+
+    def row(arguments):
+        point, own, index = arguments
+        counted = ((numbers != index) & (numbers < n)).astype(jnp.float64)
+        return operator.slopes(kernel, point[None], own[:, None], x, scores, counted[None])[:, 0]
+
+    rows = (x, jnp.moveaxis(scores, 1, 0), jnp.arange(len(x)))
+    return jnp.moveaxis(jax.lax.map(row, rows, batch_size=STEP), 0, 1)
