@@ -27,12 +27,12 @@ def is_sparse(x) -> bool:
 def is_ragged(x) -> bool:
     """A list, tuple or column of token-id sequences that differ in length."""
     listed = isinstance(x, (list, tuple)) or (getattr(getattr(x, "dtype", None), "kind", "") == "O" and getattr(x, "ndim", 0) == 1)
-    return listed and len({np.size(row) for row in x}) > 1
+    return listed and len(set(map(np.size, x))) > 1
 
 
 def pad(documents, scored: bool = True) -> np.ndarray:
     """Token-id lists of different length as an (n, D) int32 array padded with -1; see ``as_tokens`` for ``scored``."""
-    rows = [np.asarray(document) for document in documents]
+    rows = list(map(np.asarray, documents))
     for index, row in enumerate(rows):
         if row.ndim != 1 or (row.size and not np.issubdtype(row.dtype, np.integer)):
             raise TypeError(
@@ -46,7 +46,7 @@ def pad(documents, scored: bool = True) -> np.ndarray:
             raise ValueError(f"x: {numbered(index)} has the negative token id {row.min()}. Ids start at 0.")
         if row.max() > np.iinfo(np.int32).max:
             raise ValueError(f"x: {numbered(index)} has the token id {row.max()}; ids must lie below 2^31. Recode the vocabulary.")
-    tokens = np.full((len(rows), max(row.size for row in rows)), PADDING, dtype=np.int32)
+    tokens = np.full((len(rows), max(map(len, rows))), PADDING, dtype=np.int32)
     for index, row in enumerate(rows):
         tokens[index, : row.size] = row
     return tokens

@@ -185,11 +185,8 @@ def from_tomotopy(model: Any) -> LDA:
     if model.tw != tomotopy.TermWeight.ONE:
         raise ValueError(
             "model: expected a tomotopy.LDAModel that counts every word once; this one weights them "
-            f"(tw={weight_name(tomotopy, model)}), so that it is no distribution of documents. Train it with TermWeight.ONE."
+            f"(tw={next((one.name for one in tomotopy.TermWeight if one == model.tw), str(model.tw))}), so that it is "
+            "no distribution of documents. Train it with TermWeight.ONE."
         )
     topics = np.array([model.get_topic_word_dist(k) for k in range(model.k)], dtype=np.float64)
     return LDA(model.alpha, topics / topics.sum(1, keepdims=True), as_vocabulary([str(word) for word in model.used_vocabs]))
-
-
-def weight_name(tomotopy: Any, model: Any) -> str:
-    return next((one.name for one in tomotopy.TermWeight if one == model.tw), str(model.tw))

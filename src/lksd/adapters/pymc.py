@@ -143,11 +143,10 @@ class Graph:
     def ends(self, region: Region) -> Callable:
         """The ends (C, D) of the intervals of x as a function of parameters and latents."""
         import pytensor.tensor as pt
-        from pytensor.graph.replace import clone_replace
 
         values = self.values((*self.fixed, *self.local))
         sides = [pt.as_tensor(end, dtype="float64") for side in (region.lower, region.upper) for end in side]
-        function = jaxified(list(values.values()), clone_replace(sides, replace=dict(values)))
+        function = jaxified(list(values.values()), replaced(sides, values))
         shape = self.shapes[self.x.name].shape
 
         def ends(params, z):
@@ -175,7 +174,6 @@ class Graph:
     def constrain(self) -> Callable:
         """z and the log determinant of its Jacobian; a transform may depend on variables before it."""
         known, inputs, jacobians = self.values(self.fixed), [], []
-        from pytensor.graph.replace import clone_replace
 
         for rv in self.local:
             transform, value = self.model.rvs_to_transforms[rv], self.model.rvs_to_values[rv]
@@ -189,7 +187,7 @@ class Graph:
                     transform.log_jac_det(u, *rv.owner.inputs).sum(),
                 )
             )
-            known[rv], jacobian = clone_replace([z, jacobian], replace=dict(known))
+            known[rv], jacobian = replaced([z, jacobian], known)
             jacobians.append(jacobian)
         function = jaxified([*(known[rv] for rv in self.fixed), *inputs], [*(known[rv] for rv in self.local), total(jacobians)])
 
@@ -200,7 +198,6 @@ class Graph:
         return constrain
 
     def unconstrain(self) -> Callable:
-        from pytensor.graph.replace import clone_replace
 
         known = self.values((*self.fixed, *self.local))
         transforms = [self.model.rvs_to_transforms[rv] for rv in self.local]
@@ -210,7 +207,7 @@ class Graph:
         ]
         if not free:
             return lambda params, z: {}
-        function = jaxified(list(known.values()), clone_replace(free, replace=dict(known)))
+        function = jaxified(list(known.values()), replaced(free, known))
         return lambda params, z: self.named(function(*self.listed(params, z)))
 
     def sample(self) -> Callable:
@@ -224,23 +221,21 @@ class Graph:
 
     def simulated(self, fixed: list, rvs: list) -> Callable:
         """Draws of variables, with JAX's random numbers, as a function of the values of those that are fixed, and a key."""
-        from pytensor.graph.replace import clone_replace
 
         values = self.values(fixed)
         try:
-            return self.drawn(values, clone_replace(rvs, replace=dict(values)))
+            return self.drawn(values, replaced(rvs, values))
         except Missing:
             return self.drawn(values, self.by_quantiles(values, rvs))
 
     def drawn(self, values: dict, outputs: list) -> Callable:
         from pytensor.compile import SharedVariable
-        from pytensor.graph.replace import clone_replace
         from pytensor.graph.traversal import graph_inputs
         from pytensor.tensor.random.type import RandomType
 
         shared = [one for one in graph_inputs(outputs) if isinstance(one, SharedVariable) and isinstance(one.type, RandomType)]
         generators: dict[Any, Any] = {one: one.type() for one in shared}
-        function = jaxified([*values.values(), *generators.values()], clone_replace(outputs, replace=dict(generators)))
+        function = jaxified([*values.values(), *generators.values()], replaced(outputs, generators))
 
         def run(params, key):
             keys = jax.random.split(key, len(shared))
@@ -252,20 +247,19 @@ class Graph:
     def by_quantiles(self, values: dict, rvs: list) -> list:
         """Draws of variables as quantiles of uniform ones, where PyMC has them: JAX cannot draw from all distributions."""
         import pytensor.tensor as pt
-        from pytensor.graph.replace import clone_replace
 
         known = dict(values)
         for number, rv in enumerate(rvs):
             alone = self.values((*values, *rvs[:number]))
             drawn = rv
             try:
-                self.drawn(alone, clone_replace([rv], replace=dict(alone)))
+                self.drawn(alone, replaced([rv], alone))
             except Missing as error:
                 try:
                     drawn = quantile(self.pymc, rv, pt.random.uniform(size=shape_of(rv)))
                 except NotImplementedError:
                     raise error from None
-            known[rv] = clone_replace([drawn], replace=dict(known))[0]
+            known[rv] = replaced([drawn], known)[0]
         return [known[rv] for rv in rvs]
 
     def listed(self, params: dict, z: dict) -> list:
@@ -273,6 +267,13 @@ class Graph:
 
     def named(self, z) -> dict:
         return {rv.name: value for rv, value in zip(self.local, z, strict=True)}
+
+
+def replaced(outputs: list, values: dict) -> list:
+    """Graphs with these values in place of variables."""
+    from pytensor.graph.replace import clone_replace
+
+    return clone_replace(outputs, replace=dict(values))
 
 
 def quantile(pymc, rv, probability):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -43,6 +45,12 @@ class Pair(Kernel):
     a: Kernel = eqx.field(converter=as_kernel)
     b: Kernel = eqx.field(converter=as_kernel)
 
+    join: ClassVar[Callable]  # of the two values
+
+    @float64_values
+    def __call__(self, x, y):
+        return self.join(self.a(x, y), self.b(x, y))
+
     def __check_init__(self):
         if {self.a.domain, self.b.domain} == {"real", "discrete"}:
             raise ValueError(
@@ -61,17 +69,13 @@ class Pair(Kernel):
 class Sum(Pair):
     """a(x, y) + b(x, y)."""
 
-    @float64_values
-    def __call__(self, x, y):
-        return self.a(x, y) + self.b(x, y)
+    join: ClassVar[Callable] = operator.add
 
 
 class Product(Pair):
     """a(x, y) b(x, y)."""
 
-    @float64_values
-    def __call__(self, x, y):
-        return self.a(x, y) * self.b(x, y)
+    join: ClassVar[Callable] = operator.mul
 
 
 def family(x) -> list[Kernel]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Num
 
 from .._jax import float64, on_processor
 from .base import Kernel, as_kernel
-from .compose import Product, Sum, Weighted
+from .compose import Pair, Weighted
 from .discrete import BagOfWords, document_distances
 from .radial import Radial, precondition
 
@@ -47,13 +47,8 @@ def _(kernel: Weighted, x, y):
 
 
 @kernel_block.register
-def _(kernel: Sum, x, y):
-    return kernel_block(kernel.a, x, y) + kernel_block(kernel.b, x, y)
-
-
-@kernel_block.register
-def _(kernel: Product, x, y):
-    return kernel_block(kernel.a, x, y) * kernel_block(kernel.b, x, y)
+def _(kernel: Pair, x, y):
+    return kernel.join(kernel_block(kernel.a, x, y), kernel_block(kernel.b, x, y))
 
 
 def centre(x, y):

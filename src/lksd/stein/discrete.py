@@ -165,7 +165,7 @@ class CyclicOperator(DiscreteOperator):
         """The values these steps away, in NumPy; -1 where x has no position."""
         order = np.arange(self.n_values) if self.order is None else self.order
         ranks = order if self.ranks is None else self.ranks
-        moved = np.stack([order[(ranks[x] + step) % self.n_values] for step in steps], -1)
+        moved = order[(ranks[x][..., None] + np.array(steps)) % self.n_values]
         return np.where(x[..., None] >= 0, moved, -1).astype(x.dtype)
 
 

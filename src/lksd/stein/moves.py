@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._jax import on_processor
-from ..kernels import BagOfWords, Graphs, Kernel, Product, Radial, Sum, Weighted
+from ..kernels import BagOfWords, Graphs, Kernel, Radial, Weighted
+from ..kernels.compose import Pair
 from ..kernels.discrete import Mismatches, distances_from_products
 
 
@@ -201,18 +202,10 @@ def _(
 
 @moved.register
 def _(
-    kernel: Sum, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: Pair, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
 ) -> Callable:
     a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
-    return lambda *move: a(*move) + b(*move)
-
-
-@moved.register
-def _(
-    kernel: Product, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
-) -> Callable:
-    a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
-    return lambda *move: a(*move) * b(*move)
+    return lambda *move: kernel.join(a(*move), b(*move))
 
 
 @moved.register
