@@ -142,9 +142,7 @@ def check_enough(x: Any, least: int) -> None:
         check_count("x", shape[0] if shape else len(x), least)
 
 
-def read_data(
-    x: Any, models: dict[str, Any], reading: Reading, least: int
-) -> tuple[Domain, Observations, list[Any]]:
+def read_data(x: Any, models: dict[str, Any], reading: Reading, least: int) -> tuple[Domain, Observations, list[Any]]:
     """The domain that all models share, the observations, and the models as they take these."""
     check_enough(x, least)
     found = domain_of(models).read(x, list(models.values()), reading)
@@ -158,16 +156,10 @@ def domain_of(models: dict[str, Any]) -> type[Domain]:
     words = {name: DOMAINS[kind].describes for name, kind in kinds.items()}
     if len(set(words.values())) > 1:
         said = " and ".join(f"{name} describes {what}" for name, what in words.items())
-        raise ValueError(
-            f"{joined(models)}: expected models of the same kind of data; {said}. "
-            "Compare models of the same data."
-        )
+        raise ValueError(f"{joined(models)}: expected models of the same kind of data; {said}. Compare models of the same data.")
     own = set(kinds.values())
     if "directions" in own and len(own) > 1:
-        raise ValueError(
-            "p and q: expected models of the same kind of data; one takes unit vectors alone. "
-            "Compare like with like."
-        )
+        raise ValueError("p and q: expected models of the same kind of data; one takes unit vectors alone. Compare like with like.")
     return DOMAINS[own.pop() if len(own) == 1 else "categories"]
 
 
