@@ -17,10 +17,10 @@ from ._keywords import (
     verb,
 )
 from .domains.reals import row_names
-from .inference.beside_mmd import check_samples
 from .inference.comparison import conclude_comparison
 from .inference.goodness_of_fit import conclude_fit
 from .inference.hypotheses import given_family
+from .inference.mmd import check_samples
 from .inference.ranking import conclude_ranking
 from .problem import Findings, Named, Problem, check_names, running
 from .results import ComparisonResult

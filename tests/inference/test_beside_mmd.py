@@ -6,7 +6,7 @@ from scipy import stats
 
 import lksd
 from lksd.domains import Prepared, Reals
-from lksd.inference.beside_mmd import samples_of
+from lksd.inference.mmd import samples_of
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def answer(given: dict[str, Any]) -> None:
     x = read_data(Path(given["data"]), given["array"], given.get("columns"), given["field"], given["header"])
     options["kernel"] = chosen_kernel(given["kernel"], x, models, given["counts"])
     if "sampler" in given:
-        options["sampler"] = chosen_sampler(given["sampler"])
+        options["sampler"] = given["sampler"] and SAMPLERS[check_choice("--sampler", given["sampler"], SAMPLERS)]()
     data = plain(x)
     observations = as_images(data, size) if size else x
     if sys.stderr.isatty():
@@ -91,10 +91,6 @@ def chosen_operator(names: list[str] | None) -> Any:
     """Nothing, one operator by its name or from the user's file, or a tuple of them."""
     made = [named_or_own("--operator", name, SteinOperator, "operators") for name in names or ()]
     return None if not made else made[0] if len(made) == 1 else tuple(made)
-
-
-def chosen_sampler(name: str | None) -> Any:
-    return None if name is None else SAMPLERS[check_choice("--sampler", name, SAMPLERS)]()
 
 
 def chosen_kernel(names: list[str] | None, x: Any, models: list[Any], counts: bool | None) -> Any:

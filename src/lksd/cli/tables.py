@@ -88,7 +88,13 @@ def read_text(path: Path, delimiter: str, wanted: list[str] | None, header: bool
         notes.append(f"lines at the top that begin with # are left out ({text.skipped}). Say --header if the first has the names.")
     if empty_last:
         notes.append("every line ends with a delimiter; the empty last column is left out.")
-    if not named and header is None and counts_up(cells):
+    if (
+        not named
+        and header is None
+        and len(cells) > 1
+        and whole(cells)
+        and all(int(b) - int(a) == 1 for a, b in itertools.pairwise(cells))
+    ):
         notes.append(f"the first line, {shown(cells)}, is read as an observation. Say --header if it holds the columns' names.")
     return replace(found, notes=tuple(f"{path.name}: {one}" for one in notes))
 
@@ -117,22 +123,18 @@ def is_header(text: Text, number: int, cells: list[str], first: list[tuple[int, 
     if not all(numeric):
         raise ValueError(f"{where} has missing values and no words. {SAY}")
     quoted = '"' in text.lines[number - 1] and len(first) > 1 and '"' not in text.lines[first[1][0] - 1]
-    if quoted or (whole(cells) and len(set(cells)) == len(cells) > 1 and len(first) > 2 and not any_whole(text)):
+    if quoted or (
+        whole(cells)
+        and len(set(cells)) == len(cells) > 1
+        and len(first) > 2
+        and not any(whole(row) for _, row in itertools.islice(text.rows(), 1, None))
+    ):
         raise ValueError(f"{where} is unlike all others and may be names, as years are. {SAY}")
     return False
 
 
 def whole(cells: list[str]) -> bool:
     return all(INTEGER.fullmatch(cell) for cell in cells)
-
-
-def any_whole(text: Text) -> bool:
-    """Whether a line below the first has whole numbers only."""
-    return any(whole(cells) for _, cells in itertools.islice(text.rows(), 1, None))
-
-
-def counts_up(cells: list[str]) -> bool:
-    return len(cells) > 1 and whole(cells) and all(int(b) - int(a) == 1 for a, b in itertools.pairwise(cells))
 
 
 def positions(names: list[str], wanted: list[str] | None, named: bool = True) -> list[int]:
@@ -176,16 +178,12 @@ def parsed(text: Text, body: list[str], width: int, chosen: list[int], empty_las
         return None
     cells = [table[str(j)].str.strip_chars() for j in chosen]
     last = table[str(width - 1)].null_count()
-    if last and (last < len(table) if empty_last else short_rows(text, width)):
+    if last and (last < len(table) if empty_last else any(len(cells) != width for _, cells in text.rows())):
         return None
     if any(one.null_count() or not one.str.contains(f"^(?:{NUMBER.pattern})$").all() for one in cells):
         return None
     values = np.stack([one.cast(polars.Float64).to_numpy() for one in cells], axis=1)
     return values if np.isfinite(values).all() else None
-
-
-def short_rows(text: Text, width: int) -> bool:
-    return any(len(cells) != width for _, cells in text.rows())
 
 
 def fault(text: Text, named: bool, width: int, chosen: list[int], names: list[str] | None, empty_last: bool) -> ValueError:

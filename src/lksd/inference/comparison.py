@@ -19,11 +19,11 @@ from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
-from .beside_mmd import MMDTest, mmd_test, with_mmd
 from .chains import chain_doubts, diagnose
 from .contrasts import Contrasts, against_last, family_of, said_of_pairs, said_of_size, studentise
 from .doubts import Case, contribution_notes, row_doubts
 from .hypotheses import Hypothesis
+from .mmd import MMDTest, mmd_test, with_mmd
 
 if TYPE_CHECKING:
     from ..problem import Findings, Problem

@@ -79,21 +79,19 @@ def crossed(kernel, operators, read, notes: tuple[str, ...] = (), smoothing: str
         for one in kernels:
             operator = as_operator(choice, one)
             operator.check_kernel(one)
-            if sparse:
-                check_counts(one)
+            if sparse and isinstance(one, Mismatches):
+                raise ValueError(
+                    f"kernel: expected BagOfWords for word counts, which have no positions; got {one}. Use BagOfWords(IMQ(), L)."
+                )
             if (key := (position, str(operator))) not in known:
                 known[key] = read(position, operator)
-                check_spread(known[key][0])
             x, scores = known[key]
+            if (x[:2] == x[0]).all() and (x == x[0]).all():
+                raise ValueError(
+                    "x: expected observations that differ; got n copies of one. There is nothing to compare the models on."
+                )
             found.append(Hypothesis(one, operator, x, scores, (*notes, *check_fit(one, operator, x)), smoothing))
     return found
-
-
-def check_counts(kernel: Kernel) -> None:
-    if isinstance(kernel, Mismatches):
-        raise ValueError(
-            f"kernel: expected BagOfWords for word counts, which have no positions; got {kernel}. Use BagOfWords(IMQ(), L)."
-        )
 
 
 def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
@@ -102,11 +100,8 @@ def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray)
     if not isinstance(kernel, Weighted):
         return ()
     left_out = int(np.sum(weights_of(kernel, observations) == 0))
-    return (
-        (f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and do not count.",)
-        if left_out
-        else ()
-    )
+    said = f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and do not count."
+    return (said,) if left_out else ()
 
 
 @float64
@@ -148,8 +143,3 @@ def as_operator(choice, kernel: Kernel) -> SteinOperator:
             f"Use lksd.stein.{DISCRETE[choice].__name__}(n_values)."
         )
     return DISCRETE[choice](kernel.n_values, witness="shared")
-
-
-def check_spread(x: np.ndarray) -> None:
-    if (x[:2] == x[0]).all() and (x == x[0]).all():
-        raise ValueError("x: expected observations that differ; got n copies of one. There is nothing to compare the models on.")

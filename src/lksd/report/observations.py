@@ -43,15 +43,10 @@ def deciding(result: ComparisonResult, observations, sign: int) -> list[Shown]:
     parts = result.contributions
     order = np.argsort(-sign * parts, kind="stable")[:SHOWN]
     return [
-        Shown(row_and_label(result, i), f"{parts[i]:+.3g}", *picture(observations, result.row(i), result.words))
+        Shown(f"{result.row(i)} {result.label(i)}".strip(), f"{parts[i]:+.3g}", *picture(observations, result.row(i), result.words))
         for i in order
         if sign * parts[i] > 0
     ]
-
-
-def row_and_label(result: ComparisonResult, i: int) -> str:
-    """The row of an observation, with its label where it has one."""
-    return " ".join(filter(None, (str(result.row(i)), result.label(i))))
 
 
 def picture(observations, index: int, words: Words | None) -> tuple[str, str]:

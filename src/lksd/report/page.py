@@ -85,6 +85,7 @@ def report_page(result: ComparisonResult, observations=None) -> str:
         check_observations(observations, result.n, result.kept)
     result = result.with_names([clip(name, LONGEST_NAME) for name in result.names])
     (p, q), two_sided = result.names, result.alternative == "two-sided"
+    settled = result.standard_error > 0 and result.required_n(0.8) < float("inf")
     return render_page(
         "report.html",
         result=result,
@@ -96,8 +97,10 @@ def report_page(result: ComparisonResult, observations=None) -> str:
             "null": result.standard_error > 0 and draw(plots.plot_null, result, "The difference over its null distribution"),
             "contributions": draw(plots.plot_contributions, result, "What each observation adds to the difference"),
             "words": result.words is not None and draw(plots.plot_words, result, "What adds most to the difference"),
-            "diagnostics": has_chains(result) and draw(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
-            "power": can_be_settled(result) and draw(plots.plot_power, result, "Power against the sample size"),
+            "diagnostics": result.diagnostics is not None
+            and result.diagnostics.rhats is not None
+            and draw(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
+            "power": settled and draw(plots.plot_power, result, "Power against the sample size"),
         },
         for_q=deciding(result, observations, 1),
         for_p=deciding(result, observations, -1),
@@ -108,14 +111,6 @@ def report_page(result: ComparisonResult, observations=None) -> str:
         settings=pairs(("option", "value"), {"n": result.n} | result.settings),
         versions=pairs(("package", "version"), result.versions),
     )
-
-
-def has_chains(result: ComparisonResult) -> bool:
-    return result.diagnostics is not None and result.diagnostics.rhats is not None
-
-
-def can_be_settled(result: ComparisonResult) -> bool:
-    return result.standard_error > 0 and result.required_n(0.8) < float("inf")
 
 
 def contributions_table(result: ComparisonResult) -> Table:

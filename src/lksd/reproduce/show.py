@@ -163,11 +163,7 @@ def shown(experiment: Experiment, store: Store) -> str:
         raise ValueError(f"{experiment.name}: the store has no trial of it yet. Run: lksd reproduce {experiment.name}")
     notes = (
         ["For what the paper lacks (ours), published is the paper's best in the same cell."]
-        if reads_best(experiment, found)
+        if any(cell.method in experiment.ours and cell.published is not None for cell in found)
         else []
     )
     return "\n".join([experiment.title, "", *side_by_side(experiment, found).lines(), "", summary(found), *notes])
-
-
-def reads_best(experiment: Experiment, found: list[Cell]) -> bool:
-    return any(cell.method in experiment.ours and cell.published is not None for cell in found)

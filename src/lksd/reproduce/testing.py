@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..inference.beside_mmd import mmd_of_means
 from ..inference.comparison import decide
 from ..inference.contrasts import studentise
 from ..inference.hypotheses import Hypothesis
 from ..inference.kernel_sums import Prefixes, cross_sums, own_sums
-from ..inference.mmd import SampleMeans, judge_means
+from ..inference.mmd import SampleMeans, judge_means, mmd_of_means
 from ..kernels import Kernel, PerCoordinate
 from ..options import Decision
 from ..statistics.nulls import BOOTSTRAP_LIMIT

@@ -1,8 +1,7 @@
 """Marginal scores by posterior sampling."""
 
 from .estimate import estimate_scores, takes_gradients
-from .files import load_scores
-from .result import ScoreEstimate
+from .result import ScoreEstimate, load_scores
 
 __all__ = [
     "ScoreEstimate",

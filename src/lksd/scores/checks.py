@@ -63,17 +63,12 @@ def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
         document, position = (int(i) for i in where[0])
         word, vocabulary = int(x[document, position]), model.vocabulary
         name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
-        whole, part = ("document", "word") if speaks_of_words(model) else ("observation", "value")
+        whole, part = ("document", "word") if isinstance(model, LDA) or model.vocabulary is not None else ("observation", "value")
         named = numbered(document, whole) if ids[document] == document else f"the {whole} with index {ids[document]}"
         raise ValueError(
             f"x: {part} {word}{name} in {named} has probability zero under {model}, and so has the {whole} "
             f"({len(set(where[:, 0].tolist()))} such {whole}s). Smooth the model's probabilities, or remove the {part}."
         )
-
-
-def speaks_of_words(*models) -> bool:
-    """Whether observations are documents: a model knows the words, or is a topic model."""
-    return any(isinstance(model, LDA) or model.vocabulary is not None for model in models)
 
 
 def kinds(z) -> set[str]:

@@ -145,7 +145,7 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
     check_start(initial, z, model)
     with track("tuning", 1):
         sampler = choose_sampler(chains.sampler, model, kinds(z)).tuned(model, tuning_key(common.seed), data.shape[1])
-    controlled = not chains.unbiased and wants_control(chains.control_variates, model, z)
+    controlled = not chains.unbiased and chains.control_variates == "auto" and "real" in kinds(z) and model.normalised
     plan, notes = make_plan(chains, controlled, real_size(z))
     plan = plan._replace(averaged=discrete and chains.control_variates == "auto")
     keys = observation_keys(common.seed, ids)
@@ -299,11 +299,6 @@ def takes_gradients(model, data: np.ndarray) -> bool:
     """Whether NUTS and HMC can sample the model's posterior: a real latent and a normalised likelihood."""
     model = float64_leaves(model)
     return model.normalised and kinds(latent_shapes(model, jnp.asarray(data))) == {"real"}
-
-
-def wants_control(control_variates: str, model, z) -> bool:
-    """grad_z log p(x, z) is known for real latents and normalised likelihoods."""
-    return control_variates == "auto" and "real" in kinds(z) and model.normalised
 
 
 def real_size(z) -> int:

@@ -114,7 +114,11 @@ def check_identity(model: Any, one, seed: int, exact=None, sampler=None, coordin
     draws, finite = simulate(0)
     if finite < FINITE:
         _, finite = several(simulate)
-        return (not_finite(finite, AGAIN * count),) if finite < FINITE else ()
+        return (
+            (f"the scores are finite at {finite:.1%} of {AGAIN * count:,} of the model's own draws alone. {CAUSES}",)
+            if finite < FINITE
+            else ()
+        )
     if len(draws.x) < FEWEST[True] // 2:  # nearly all outside the coordinates' domain
         return ()
     test = fitted(model, draws, rng)
@@ -268,7 +272,3 @@ def note_of(found: Statistics, number: int, m: int) -> str:
         f"{found.place(number)} is {mean:.3g} +- {error:.2g}; it should be {found.expected}, w being the coordinate in units of "
         f"its spread. {CAUSES}"
     )
-
-
-def not_finite(finite: float, m: int) -> str:
-    return f"the scores are finite at {finite:.1%} of {m:,} of the model's own draws alone. {CAUSES}"

@@ -92,10 +92,6 @@ class NullDistribution(ABC):
         """Figures that its text leaves out."""
         return ""
 
-    def normal_score(self, t: float, two_sided: bool) -> float:
-        """The standard normal value that lies as far out as t does here, on its own side or above."""
-        return float(ndtri(self.lower(t))) if two_sided and t < 0 else float(-ndtri(self.upper(t)))
-
 
 class Calibration(ABC):
     """How the null distribution of a statistic is found: ``calibration=`` takes an object of a subclass."""

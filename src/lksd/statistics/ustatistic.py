@@ -102,15 +102,10 @@ def regularised(rows: Rows, order: Int[np.ndarray, " k"], pairs: Float[np.ndarra
     n = rows.shape[-1]
     eps = n ** (-1 / 3)
     u, mean = u_statistic(rows), pairs.mean(-1)
-    projections = in_pairs(rows, order) / (n - 1)
+    projections = (rows[..., order[0::2]] + rows[..., order[1::2]]) / (n - 1)
     g = 2 * (projections - 2 * np.asarray(u)[..., None]) + 2 * eps * (pairs - pairs.mean(-1, keepdims=True))
     g = g / (1 + eps)
     return Regularised((u + eps * mean) / (1 + eps), np.var(g, axis=-1, ddof=1) / 2, g)
-
-
-def in_pairs(rows: Rows, order: Int[np.ndarray, " k"]) -> Float[np.ndarray, "*A j"]:
-    """The sums over the members of each pair."""
-    return rows[..., order[0::2]] + rows[..., order[1::2]]
 
 
 def required_n(difference: float, zeta: Components, quantiles: float) -> int | float:
