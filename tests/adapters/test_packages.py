@@ -16,6 +16,7 @@ assert not lazy & set(sys.modules), lazy & set(sys.modules)
 SETTINGS = """
 import os, warnings
 os.environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math=false"
+import threadpoolctl  # PyMC imports it, and it sets KMP_DUPLICATE_LIB_OK
 import jax, numpy as np
 names = [name for name in dir(jax.config) if name.startswith("jax_")]
 before, environment = {name: str(getattr(jax.config, name)) for name in names}, dict(os.environ)
