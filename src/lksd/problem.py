@@ -76,7 +76,12 @@ class Named(NamedTuple):
 
     def name(self, result: ComparisonResult) -> ComparisonResult:
         """The result with the names of its models."""
-        return result if self.names == self.roles else result.with_names(self.names)
+        return result.with_names(self.names) if self.has_names else result
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the caller has named the models."""
+        return self.names not in (("P", "Q"), ("the model",))
 
     def by(self, names: tuple[str, ...]) -> dict[str, Any]:
         """The models by their names, roles or arguments."""
@@ -146,7 +151,11 @@ class Problem:
         """Everything that a call is about, with its defaults; a ``single`` operator where one is asked for."""
         decision, chains, reading, run = options
         paper = preset is not None
-        check_models(named)
+        for name, model in named.by(named.arguments).items():
+            if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
+                raise TypeError(
+                    f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance."
+                )
         check_pairs_of(decision.pairs, x)
         domain, data, models = read_data(x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS)
         named = named._replace(models=tuple(models))
@@ -172,9 +181,11 @@ class Problem:
             ids = None if reading.index is None and data.rows is None else data.ids
             data, untied = data._replace(ids=common_index(estimates, ids)), untied_notes(estimates)
         supports = domain.supports(named.names, models, data)
-        known = dict(zip(named.names, supports, strict=True))
-        domain = domain.located(known, data, kernel, reading.smooth)
-        problem = cls(
+        domain = domain.located(dict(zip(named.names, supports, strict=True)), data, kernel, reading.smooth)
+        if check and not domain.weighted:
+            called = [name if role else "" for name, role in zip(named.names, named.roles, strict=True)]
+            check_identities(dict(zip(called, models, strict=True)), data.values, run.seed, options.chains, domain.coordinates)
+        return cls(
             named._replace(models=tuple(models)),
             domain,
             data,
@@ -186,10 +197,6 @@ class Problem:
             paper,
             (*data.notes, *untied, *domain.notes),
         )
-        if check and not domain.weighted:
-            own = dict(zip(named.roles, models, strict=True))
-            check_identities(own, data.values, run.seed, options.chains, domain.coordinates)
-        return problem
 
     def notes_with(self, findings: Findings) -> tuple[str, ...]:
         """What a reader should know of the data, of the scores, and of the units of the test."""
@@ -211,15 +218,18 @@ class Problem:
             scores = []
             for number, (name, role, model) in enumerate(zip(self.named.names, self.named.roles, rung.models, strict=True)):
                 setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
-                with about(name if role else ""):
-                    scores.append(self.scores_of(model, rung, self.supports[number], setup))
+                try:
+                    with about(name if role else ""):
+                        scores.append(self.scores_of(model, rung, self.supports[number], setup))
+                except ValueError as error:
+                    if not self.named.has_names:
+                        raise
+                    raise ValueError(f"{name}: {error}") from error
             if self.domain.coordinates is not None:
                 scores = [moved(one, rung.x, self.domain.coordinates) for one in scores]
-            data = self.domain.transform("x", rung.x)
+            data, name = self.domain.transform("x", rung.x), rung.name + self.domain.name
             prepared = self.domain.prepare(data, scores, self.kernel, rung.holdout, reading.standardise, self.paper)
-            titles = [f"scores of {name}" for name in self.named.names]
-            name = rung.name + self.domain.name
-            found[name] = Findings(prepared_family(prepared, titles, name), scores, prepared)
+            found[name] = Findings(prepared_family(prepared, self.named.names, name), scores, prepared)
         return found
 
     def scores_of(self, model: Any, rung: Rung, support: Support | None, setup: Setup) -> ScoreEstimate:
@@ -239,15 +249,6 @@ def running(run: Run) -> Iterator[Engine]:
     """The engine and the progress line of a call."""
     with opened(run.engine) as engine, progress_wanted(run.progress):
         yield engine
-
-
-def check_models(named: Named) -> None:
-    """Every one a model or scores."""
-    for name, model in named.by(named.arguments).items():
-        if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
-            raise TypeError(
-                f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance."
-            )
 
 
 def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:

@@ -42,12 +42,12 @@ class Hypothesis(NamedTuple):
         return self.x[rows], np.stack([score[rows] for score in self.scores])
 
 
-def prepared_family(prepared: Prepared, titles: Sequence[str], smoothing: str) -> list[Hypothesis]:
+def prepared_family(prepared: Prepared, names: Sequence[str], smoothing: str) -> list[Hypothesis]:
     """All kernels and operators of a call with models."""
 
     def read(position: int, operator: SteinOperator):
-        pairs = zip(titles, prepared.scores, strict=True)
-        return prepared.x, tuple(operator.scores(title, parts[position], prepared.x) for title, parts in pairs)
+        pairs = zip(names, prepared.scores, strict=True)
+        return prepared.x, tuple(operator.scores(f"scores of {name}", parts[position], prepared.x) for name, parts in pairs)
 
     return crossed(prepared.kernel, prepared.operators, read, smoothing=smoothing)
 
