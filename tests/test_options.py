@@ -236,7 +236,7 @@ def test_labels_of_rows_reach_the_result():
 
 def test_what_is_wrong_with_one_of_several_models_is_said_with_its_name():
     narrow = lksd.models.PPCA(np.ones((2, 1)), 1.0)
-    with pytest.raises(ValueError, match="^too few columns: "):
+    with pytest.raises(ValueError, match=r"^too few columns: "):
         lksd.rank(X, {"right": P, "too few columns": narrow}, exact=False)
-    with pytest.raises(ValueError, match="^too few columns: "):
+    with pytest.raises(ValueError, match=r"^too few columns: "):
         lksd.compare(X, {"right": P, "too few columns": narrow}, exact=False)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lksd._jax import float64
 from lksd.inference import kernel_sums
 from lksd.inference.kernel_sums import cross_sums, own_sums
 from lksd.kernels import IMQ, BagOfWords, Gaussian, as_kernel
@@ -25,8 +26,9 @@ def points(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, 3))
 
 
+@float64
 def gram(kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.array([[float(kernel(a, b)) for b in y] for a in x])
+    return np.array(jax.vmap(lambda a: jax.vmap(lambda b: kernel(a, b))(jnp.asarray(y)))(jnp.asarray(x)))
 
 
 BAGS = (BagOfWords(IMQ(), WORDS), BagOfWords(Gaussian(0.5), WORDS), BagOfWords(Gaussian(1e-6), WORDS))
