@@ -145,7 +145,10 @@ def check_enough(x: Any, least: int) -> None:
 def read_data(x: Any, models: dict[str, Any], reading: Reading, least: int) -> tuple[Domain, Observations, list[Any]]:
     """The domain that all models share, the observations, and the models as they take these."""
     check_enough(x, least)
-    found = domain_of(models).read(x, list(models.values()), reading)
+    domain, given = domain_of(models), list(models.values())
+    if reading.smooth is not None and domain.kind != "reals":
+        raise ValueError(f"smooth: expected models of real vectors; {given[0]} is of another kind. Leave it out.")
+    found = domain.read(x, given, reading)
     check_enough(found[1].values, least)
     return found
 

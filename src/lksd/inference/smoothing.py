@@ -38,8 +38,6 @@ def rungs(observations: Observations, models: dict[str, Any], holdout: np.ndarra
     for name, model in models.items():
         if is_estimate(model):
             raise ValueError(f"smooth: expected models, which can be blurred; {name} is scores. Give the model itself.")
-        if kind_of(model) != "reals":
-            raise ValueError(f"smooth: expected models of real vectors; {model} is of another kind. Leave it out.")
         if not model.normalised:
             raise ValueError(f"smooth: expected a normalised likelihood; that of {model} lacks a factor. Leave it out.")
     found, deviations = [], column_spreads(data if holdout is None else holdout)
