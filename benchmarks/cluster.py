@@ -1,6 +1,8 @@
-"""Score estimation on one and on two workers of a Dask cluster, each pinned to a processor: the ratio of their throughputs.
+"""Score estimation on one and on two workers of a Dask cluster, each pinned to a processor: the
+ratio of their throughputs.
 
-``python benchmarks/cluster.py``. Runs alternate and the best of each counts, since other programs may use the machine.
+``python benchmarks/cluster.py``. Runs alternate and the best of each counts, since other programs
+may use the machine.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ def main(n: int) -> None:
                 began = time.perf_counter()
                 lksd.estimate_scores(model, x, exact=False, engine=client)
                 best[workers] = min(best[workers], time.perf_counter() - began)
-    print(f"{n} observations: {best[1]:.2f} s on one worker, {best[2]:.2f} s on two; ratio {best[1] / best[2]:.2f}, wanted 1.6")
+    print(
+        f"{n} observations: {best[1]:.2f} s on one worker, {best[2]:.2f} s on two; ratio "
+        f"{best[1] / best[2]:.2f}, wanted 1.6"
+    )
 
 
 if __name__ == "__main__":

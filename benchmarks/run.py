@@ -68,10 +68,15 @@ def bag_of_words(n: int, length: int, vocabulary: int) -> dict:
 
     rng = np.random.default_rng(0)
     x, scores = rng.integers(0, vocabulary, (n, length)), rng.normal(size=(2, n, length))
-    kernel, operator = lksd.kernels.BagOfWords(lksd.kernels.IMQ(length), vocabulary), lksd.stein.Difference(vocabulary)
+    kernel, operator = (
+        lksd.kernels.BagOfWords(lksd.kernels.IMQ(length), vocabulary),
+        lksd.stein.Difference(vocabulary),
+    )
     x = operator.observations(x)
 
-    return {"seconds": warm(lambda: lksd.stein.gram_sums(operator, kernel, x, scores, [1.0, -1.0]), 3)}
+    return {
+        "seconds": warm(lambda: lksd.stein.gram_sums(operator, kernel, x, scores, [1.0, -1.0]), 3)
+    }
 
 
 def ppca(n: int):
@@ -91,7 +96,9 @@ def ppca(n: int):
 
 
 def sampled(x, p, q, **options) -> dict:
-    """A whole comparison by chains, warm: the faster of two, in seconds of wall clock and of all processors."""
+    """A whole comparison by chains, warm: the faster of two, in seconds of wall clock and of all
+    processors.
+    """
     import lksd
 
     lksd.compare(x, p, q, exact=False, **options)
@@ -99,7 +106,11 @@ def sampled(x, p, q, **options) -> dict:
     for seed in (1, 2):
         cpu = time.process_time()
         took = seconds(lambda seed=seed: lksd.compare(x, p, q, exact=False, seed=seed, **options))
-        best = min(best, {"seconds": took, "cpu": time.process_time() - cpu}, key=lambda run: run["seconds"])
+        best = min(
+            best,
+            {"seconds": took, "cpu": time.process_time() - cpu},
+            key=lambda run: run["seconds"],
+        )
     return best
 
 
@@ -120,7 +131,10 @@ def mixture(n: int) -> dict:
 
     rng = np.random.default_rng(0)
     train, x = np.sqrt(3) * rng.normal(size=(5, 10)), np.sqrt(3) * rng.normal(size=(n, 10))
-    p, q = (lksd.models.DirichletProcessMixture(d * np.ones(10) / np.sqrt(10), 1.0, 2.0, 1.0, train) for d in (1.5, 1.0))
+    p, q = (
+        lksd.models.DirichletProcessMixture(d * np.ones(10) / np.sqrt(10), 1.0, 2.0, 1.0, train)
+        for d in (1.5, 1.0)
+    )
     return sampled(x, p, q, warmup=1000, draws=500)
 
 
@@ -145,7 +159,11 @@ def many_scores(n: int) -> dict:
 
     baseline = peak_megabytes()
     x, weight, _ = ppca(n)
-    took = seconds(lambda: lksd.estimate_scores(lksd.models.PPCA(weight, 1.0), x, exact=False, warmup=200, draws=500))
+    took = seconds(
+        lambda: lksd.estimate_scores(
+            lksd.models.PPCA(weight, 1.0), x, exact=False, warmup=200, draws=500
+        )
+    )
     return {"seconds": took, "megabytes": peak_megabytes() - baseline}
 
 
@@ -159,7 +177,9 @@ def topic_models(n: int, topics: int, vocabulary: int, length: int):
 
     words = np.random.default_rng(0).dirichlet(np.ones(vocabulary), topics)
     data, p, q = (lksd.models.LDA(np.full(topics, a), words) for a in (0.1, 1.1, 0.6))
-    sample = eqx.filter_jit(lambda model, keys: jax.vmap(lambda key: model.sample(key, length)[1])(keys))
+    sample = eqx.filter_jit(
+        lambda model, keys: jax.vmap(lambda key: model.sample(key, length)[1])(keys)
+    )
     with jax.enable_x64(True):
         return np.asarray(sample(data, jax.random.split(jax.random.key(0), n))), p, q
 
@@ -220,14 +240,20 @@ MEASUREMENTS = {
 
 def measure(name: str, *arguments: int) -> dict:
     output = subprocess.run(
-        [sys.executable, __file__, name, *map(str, arguments)], check=True, capture_output=True, text=True
+        [sys.executable, __file__, name, *map(str, arguments)],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     return json.loads(output.splitlines()[-1])
 
 
 def line(what: str, took: float | None = None, **rest: str) -> None:
     time_text = "" if took is None else f"{took:8.2f} s"
-    print(f"{what:<46}{time_text:<12}{'   '.join(f'{name} {value}' for name, value in rest.items())}", flush=True)
+    print(
+        f"{what:<46}{time_text:<12}{'   '.join(f'{name} {value}' for name, value in rest.items())}",
+        flush=True,
+    )
 
 
 def published(run: dict, cpu_seconds: float) -> dict[str, str]:
@@ -240,15 +266,47 @@ def published(run: dict, cpu_seconds: float) -> dict[str, str]:
 
 
 def main() -> None:
-    half, full, five = measure("comparison", 10_000, 100), measure("comparison", 20_000, 100), measure("products", 20_000, 100)
-    line("IMQ test, n = 20,000, D = 100", full["seconds"], peak=f"{full['megabytes']:.0f} MB", limit="800 MB")
-    line("five NumPy products, same size", five["seconds"], ratio=f"{full['seconds'] / five['seconds']:.2f}", limit="2.5")
-    line("from n = 10,000 to 20,000", None, ratio=f"{full['seconds'] / half['seconds']:.2f}", quadratic="4")
+    half, full, five = (
+        measure("comparison", 10_000, 100),
+        measure("comparison", 20_000, 100),
+        measure("products", 20_000, 100),
+    )
+    line(
+        "IMQ test, n = 20,000, D = 100",
+        full["seconds"],
+        peak=f"{full['megabytes']:.0f} MB",
+        limit="800 MB",
+    )
+    line(
+        "five NumPy products, same size",
+        five["seconds"],
+        ratio=f"{full['seconds'] / five['seconds']:.2f}",
+        limit="2.5",
+    )
+    line(
+        "from n = 10,000 to 20,000",
+        None,
+        ratio=f"{full['seconds'] / half['seconds']:.2f}",
+        quadratic="4",
+    )
     long = measure("comparison", 100_000, 10)
-    line("IMQ test, n = 100,000, D = 10", long["seconds"], peak=f"{long['megabytes']:.0f} MB", limit="800 MB")
-    small, large = measure("bag_of_words", 500, 100, 2_000), measure("bag_of_words", 500, 100, 200_000)
+    line(
+        "IMQ test, n = 100,000, D = 10",
+        long["seconds"],
+        peak=f"{long['megabytes']:.0f} MB",
+        limit="800 MB",
+    )
+    small, large = (
+        measure("bag_of_words", 500, 100, 2_000),
+        measure("bag_of_words", 500, 100, 200_000),
+    )
     line("bag of words, n = 500, D = 100, L = 2,000", small["seconds"])
-    line("the same with L = 200,000", large["seconds"], ratio=f"{large['seconds'] / small['seconds']:.2f}", limit="1.5")
+    line(
+        "the same with L = 200,000",
+        large["seconds"],
+        ratio=f"{large['seconds'] / small['seconds']:.2f}",
+        limit="1.5",
+    )
     default, nuts = measure("chains", 300, 0), measure("chains", 300, 1)
     line("PPCA by chains, n = 300", default["seconds"], limit="2 s", **published(default, 100))
     line("the same by NUTS", nuts["seconds"], limit="8 s", **published(nuts, 100))
@@ -259,15 +317,32 @@ def main() -> None:
     cut = measure("truncated", 100)
     line("truncated PPCA, n = 100", cut["seconds"], **published(cut, 50))
     many = measure("many_scores", 5_000)
-    line("PPCA scores, n = 5,000, with compilation", many["seconds"], peak=f"{many['megabytes']:.0f} MB", limit="1000 MB")
+    line(
+        "PPCA scores, n = 5,000, with compilation",
+        many["seconds"],
+        peak=f"{many['megabytes']:.0f} MB",
+        limit="1000 MB",
+    )
     lda = measure("topics", 300)
     line("LDA, n = 300, K = 3, both operators", lda["seconds"], limit="0.5 s", **published(lda, 6))
     stable = measure("barker", 300)
-    line("LDA by Barker, n = 300, K = 100", stable["seconds"], limit="10 s", **published(stable, 600))
+    line(
+        "LDA by Barker, n = 300, K = 100", stable["seconds"], limit="10 s", **published(stable, 600)
+    )
     library = measure("many_documents", 5_000)
-    line("LDA, n = 5,000, K = 100, with compilation", library["seconds"], peak=f"{library['megabytes']:.0f} MB", limit="2000 MB")
+    line(
+        "LDA, n = 5,000, K = 100, with compilation",
+        library["seconds"],
+        peak=f"{library['megabytes']:.0f} MB",
+        limit="2000 MB",
+    )
     loading = measure("imports")
-    line("import lksd, against import jax", loading["lksd"], ratio=f"{loading['lksd'] / loading['jax']:.2f}", limit="2.5")
+    line(
+        "import lksd, against import jax",
+        loading["lksd"],
+        ratio=f"{loading['lksd'] / loading['jax']:.2f}",
+        limit="2.5",
+    )
 
 
 if __name__ == "__main__":

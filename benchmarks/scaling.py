@@ -1,7 +1,8 @@
-"""How the cost grows with n, D and m: ``python benchmarks/scaling.py FILE.json`` measures, ``--plot`` draws what files hold.
+"""How the cost grows with n, D and m: ``python benchmarks/scaling.py FILE.json`` measures,
+``--plot`` draws what files hold.
 
-The exponent of a line is the slope of log(seconds) in log(size), by least squares without the smallest size, where
-what does not grow counts most.
+The exponent of a line is the slope of log(seconds) in log(size), by least squares without the
+smallest size, where what does not grow counts most.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def chains(n: int, draws: int) -> float:
     import lksd
 
     x, weight, _ = ppca(n)
-    return warm(lambda: lksd.estimate_scores(lksd.models.PPCA(weight, 1.0), x, exact=False, draws=draws))
+    return warm(
+        lambda: lksd.estimate_scores(lksd.models.PPCA(weight, 1.0), x, exact=False, draws=draws)
+    )
 
 
 def sweeps(n: int) -> float:
@@ -51,22 +54,46 @@ def measure() -> dict:
     from lksd._jax import cores
 
     large = jax.default_backend() != "cpu"
-    each = np.array([8_192, 16_384, 32_768, 65_536]) if large else np.array([250, 500, 1_000, 2_000])
+    each = (
+        np.array([8_192, 16_384, 32_768, 65_536]) if large else np.array([250, 500, 1_000, 2_000])
+    )
     lines = {
-        "Gram, n (D = 100)": ((20 if large else 2) * np.array([1_000, 2_000, 4_000, 8_000]), lambda n: gram(n, 100)),
-        "Gram, D": (np.array([50, 100, 200, 400]), lambda dim: gram(80_000 if large else 6_000, dim)),
+        "Gram, n (D = 100)": (
+            (20 if large else 2) * np.array([1_000, 2_000, 4_000, 8_000]),
+            lambda n: gram(n, 100),
+        ),
+        "Gram, D": (
+            np.array([50, 100, 200, 400]),
+            lambda dim: gram(80_000 if large else 6_000, dim),
+        ),
         "PPCA scores, n (m = 200)": (each, lambda n: chains(n, 200)),
-        "PPCA scores, m": (np.array([250, 500, 1_000, 2_000]), lambda m: chains(16_384 if large else 400, m)),
+        "PPCA scores, m": (
+            np.array([250, 500, 1_000, 2_000]),
+            lambda m: chains(16_384 if large else 400, m),
+        ),
         "LDA scores, n": (each if large else 2 * each, sweeps),
     }
     found = {}
     for name, (sizes, cost) in lines.items():
         times = [cost(int(size)) for size in sizes]
-        found[name] = {"sizes": sizes.tolist(), "seconds": times, "exponent": exponent(sizes, times)}
-        print(f"{name:<28}{found[name]['exponent']:6.2f}   {'  '.join(f'{t:.3g} s' for t in times)}", flush=True)
+        found[name] = {
+            "sizes": sizes.tolist(),
+            "seconds": times,
+            "exponent": exponent(sizes, times),
+        }
+        print(
+            f"{name:<28}{found[name]['exponent']:6.2f}   {'  '.join(f'{t:.3g} s' for t in times)}",
+            flush=True,
+        )
     device = jax.local_devices()[0].device_kind
     named = device if large else f"{len(cores())} cores, {platform.machine()}"
-    return {"device": named, "date": str(date.today()), "jax": jax.__version__, "lksd": lksd.__version__, "lines": found}
+    return {
+        "device": named,
+        "date": str(date.today()),
+        "jax": jax.__version__,
+        "lksd": lksd.__version__,
+        "lines": found,
+    }
 
 
 def plot(files: list[str]) -> None:
@@ -80,7 +107,12 @@ def plot(files: list[str]) -> None:
     for axis, name in zip(axes, names, strict=True):
         for study, marker in zip(studies, "os^", strict=False):
             line = study["lines"][name]
-            axis.loglog(line["sizes"], line["seconds"], marker=marker, label=f"{study['device']}: {line['exponent']:.2f}")
+            axis.loglog(
+                line["sizes"],
+                line["seconds"],
+                marker=marker,
+                label=f"{study['device']}: {line['exponent']:.2f}",
+            )
         axis.set_title(name)
         axis.set_xlabel(name.split(", ")[1].split()[0])
         axis.minorticks_off()

@@ -1,4 +1,6 @@
-"""Families of bounded, half-bounded and compositional data, each with a wrong scale beside the truth."""
+"""Families of bounded, half-bounded and compositional data, each with a wrong scale beside the
+truth.
+"""
 
 from typing import Any, NamedTuple
 
@@ -40,10 +42,12 @@ class Own(lksd.models.LatentVariableModel):
 
 
 class Family(NamedTuple):
-    """The true distribution of a number (or composition), the one with a wrong scale, and what an own class declares.
+    """The true distribution of a number (or composition), the one with a wrong scale, and what an
+    own class declares.
 
-    An observation has ``width`` independent numbers. Between two bounds a scale is a concentration, of which one number
-    tells little: 1 against 1.5 of a beta distribution is found in .67 of samples of 200.
+    An observation has ``width`` independent numbers. Between two bounds a scale is a concentration,
+    of which one number tells little: 1 against 1.5 of a beta distribution is found in .67 of
+    samples of 200.
     """
 
     truth: Any
@@ -57,13 +61,16 @@ class Family(NamedTuple):
 
     def numpyro(self, law: Any):
         def model(x=None):
-            numpyro.sample("x", law if law.event_shape else law.expand([self.width]).to_event(1), obs=x)
+            numpyro.sample(
+                "x", law if law.event_shape else law.expand([self.width]).to_event(1), obs=x
+            )
 
         return lksd.adapters.from_numpyro(model)
 
     def pymc(self, law: Any):
         with pm.Model() as model:
-            PYMC[type(law)](law, np.full(self.dim, 1 / self.dim))  # values stand for the shape alone
+            # values stand for the shape alone
+            PYMC[type(law)](law, np.full(self.dim, 1 / self.dim))
         return lksd.adapters.from_pymc(model)
 
     @property
@@ -110,25 +117,44 @@ FAMILIES = {
     "log-normal": Family(dist.LogNormal(0.0, 1.0), dist.LogNormal(0.0, WRONG)),
     "Pareto": Family(dist.Pareto(1.0, 2.0), dist.Pareto(1.0, 2.0 / WRONG), (1.0, np.inf)),
     "shifted exponential": Family(
-        dist.TransformedDistribution(dist.Exponential(1.0), dist.transforms.AffineTransform(2.0, 1.0)),
-        dist.TransformedDistribution(dist.Exponential(1 / WRONG), dist.transforms.AffineTransform(2.0, 1.0)),
+        dist.TransformedDistribution(
+            dist.Exponential(1.0), dist.transforms.AffineTransform(2.0, 1.0)
+        ),
+        dist.TransformedDistribution(
+            dist.Exponential(1 / WRONG), dist.transforms.AffineTransform(2.0, 1.0)
+        ),
         (2.0, np.inf),
     ),
-    "truncated normal": Family(dist.TruncatedNormal(0.5, 1.0, low=0.0), dist.TruncatedNormal(0.5, WRONG, low=0.0)),
+    "truncated normal": Family(
+        dist.TruncatedNormal(0.5, 1.0, low=0.0), dist.TruncatedNormal(0.5, WRONG, low=0.0)
+    ),
     "normal between bounds": Family(
-        dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=2.0), dist.TruncatedNormal(0.0, 1 / WRONG, low=-1.0, high=2.0), (-1.0, 2.0), 3
+        dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=2.0),
+        dist.TruncatedNormal(0.0, 1 / WRONG, low=-1.0, high=2.0),
+        (-1.0, 2.0),
+        3,
     ),
     "normal below a bound": Family(
-        dist.TruncatedNormal(0.0, 1.0, high=0.5), dist.TruncatedNormal(0.0, WRONG, high=0.5), (-np.inf, 0.5)
+        dist.TruncatedNormal(0.0, 1.0, high=0.5),
+        dist.TruncatedNormal(0.0, WRONG, high=0.5),
+        (-np.inf, 0.5),
     ),
     "uniform": Family(dist.Uniform(0.0, 1.0), dist.Beta(WRONG, WRONG), "unit", 3),
-    "uniform on a longer interval": Family(dist.Uniform(-1.0, 3.0), dist.Uniform(-1.0, 3.0 * WRONG), None),
+    "uniform on a longer interval": Family(
+        dist.Uniform(-1.0, 3.0), dist.Uniform(-1.0, 3.0 * WRONG), None
+    ),
     "beta .5": Family(dist.Beta(0.5, 0.5), dist.Beta(0.5 * WRONG, 0.5 * WRONG), "unit", 3),
     "beta 2, 5": Family(dist.Beta(2.0, 5.0), dist.Beta(2.0 * WRONG, 5.0), "unit", 3),
-    "Dirichlet 1": Family(dist.Dirichlet(jnp.ones(4)), dist.Dirichlet(WRONG * jnp.ones(4)), "simplex"),
-    "Dirichlet .5": Family(dist.Dirichlet(0.5 * jnp.ones(3)), dist.Dirichlet(0.5 * WRONG * jnp.ones(3)), "simplex"),
+    "Dirichlet 1": Family(
+        dist.Dirichlet(jnp.ones(4)), dist.Dirichlet(WRONG * jnp.ones(4)), "simplex"
+    ),
+    "Dirichlet .5": Family(
+        dist.Dirichlet(0.5 * jnp.ones(3)), dist.Dirichlet(0.5 * WRONG * jnp.ones(3)), "simplex"
+    ),
     "Dirichlet 1, 2, 5": Family(
-        dist.Dirichlet(jnp.array([1.0, 2.0, 5.0])), dist.Dirichlet(WRONG * jnp.array([1.0, 2.0, 5.0])), "simplex"
+        dist.Dirichlet(jnp.array([1.0, 2.0, 5.0])),
+        dist.Dirichlet(WRONG * jnp.array([1.0, 2.0, 5.0])),
+        "simplex",
     ),
 }
 
@@ -137,4 +163,6 @@ def samples(family: Family, count: int, n: int, seed: int = 0) -> np.ndarray:
     """(count, n, D) draws of the truth."""
     shape = () if family.truth.event_shape else (family.width,)
     with jax.enable_x64(True):
-        return np.asarray(family.truth.sample(jax.random.key(seed), (count, n, *shape)), dtype=np.float64)
+        return np.asarray(
+            family.truth.sample(jax.random.key(seed), (count, n, *shape)), dtype=np.float64
+        )

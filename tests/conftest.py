@@ -1,4 +1,6 @@
-"""Shapes and types are checked while the tests run, by jaxtyping and beartype; processes share the programs they compile."""
+"""Shapes and types are checked while the tests run, by jaxtyping and beartype; processes share the
+programs they compile.
+"""
 
 import os
 import sys
@@ -32,7 +34,9 @@ from lksd import _jax  # noqa: E402
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Compiled programs of one file are of no use to the next, and hundreds of them take gigabytes."""
+    """Compiled programs of one file are of no use to the next, and hundreds of them
+    take gigabytes.
+    """
     yield
     _jax.programs.clear()
     jax.clear_caches()
@@ -50,7 +54,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def lksd_command(folder, monkeypatch, capsys):
-    """Calls the command line in the folder: (exit code, what was printed, what was said beside it)."""
+    """Calls the command line in the folder: (exit code, what was printed, what was said
+    beside it).
+    """
     from lksd.cli import main
 
     monkeypatch.chdir(folder)

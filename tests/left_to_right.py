@@ -1,4 +1,6 @@
-"""The likelihood of documents under LDA by left-to-right evaluation (Wallach, Murray, Salakhutdinov and Mimno 2009)."""
+"""The likelihood of documents under LDA by left-to-right evaluation (Wallach, Murray, Salakhutdinov
+and Mimno 2009).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import numpy as np
 
 from lksd.models import LDA
 
-AT_ONCE = 100_000  # numbers of the table (documents x particles x topics), so that it stays in a cache
+# numbers of the table (documents x particles x topics), so that it stays in a cache
+AT_ONCE = 100_000
 STABLE = 0.2  # standard errors of the mean by which twice the particles may move it
 FEWEST, MOST = 10, 10_000
 
@@ -26,7 +29,9 @@ class Held(NamedTuple):
         return self.difference / self.error
 
 
-def log_likelihoods(model: LDA, documents: Sequence[Sequence[int]], particles: int, seed: int) -> np.ndarray:
+def log_likelihoods(
+    model: LDA, documents: Sequence[Sequence[int]], particles: int, seed: int
+) -> np.ndarray:
     """log p of each document; those of about the same length go together."""
     found = np.zeros(len(documents))
     order = np.argsort([-len(document) for document in documents], kind="stable")
@@ -38,14 +43,20 @@ def log_likelihoods(model: LDA, documents: Sequence[Sequence[int]], particles: i
     return found
 
 
-def left_to_right(model: LDA, documents: Sequence[Sequence[int]], particles: int, rng: np.random.Generator) -> np.ndarray:
+def left_to_right(
+    model: LDA, documents: Sequence[Sequence[int]], particles: int, rng: np.random.Generator
+) -> np.ndarray:
     """log of an unbiased estimate of p for each document, the longest first.
 
-    A particle holds the topics of the words so far. The next word's probability, averaged over the particles, is a factor of the
-    estimate; particles are drawn again in proportion to it, the word gets its topic, and one sweep of collapsed Gibbs over all
-    words before follows. That sweep leaves the posterior of these words as it is, so that the product of the factors is unbiased.
+    A particle holds the topics of the words so far. The next word's probability, averaged over the
+    particles, is a factor of the estimate; particles are drawn again in proportion to it, the word
+    gets its topic, and one sweep of collapsed Gibbs over all words before follows. That sweep
+    leaves the posterior of these words as it is, so that the product of the factors is unbiased.
     """
-    prior, topics = np.asarray(model.concentration), np.ascontiguousarray(np.asarray(model.topics).T)
+    prior, topics = (
+        np.asarray(model.concentration),
+        np.ascontiguousarray(np.asarray(model.topics).T),
+    )
     lengths = np.array([len(document) for document in documents])
     z = np.zeros((len(documents), particles, lengths.max()), np.int32)
     counts = np.tile(prior, (len(documents), particles, 1))  # with the prior's
@@ -69,27 +80,46 @@ def left_to_right(model: LDA, documents: Sequence[Sequence[int]], particles: int
 
 
 def resample(chance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Particles in proportion to their chances, by one uniform number a row (systematic resampling)."""
+    """Particles in proportion to their chances, by one uniform number a row (systematic
+    resampling).
+    """
     n, particles = chance.shape
     below = np.cumsum(chance, 1) / chance.sum(1, keepdims=True)
     levels = (rng.random((n, 1)) + np.arange(particles)) / particles
     return np.sum(below[:, None, :-1] <= levels[:, :, None], 2)
 
 
-def held_out(models: dict[str, LDA], documents: Sequence[Sequence[int]], seed: int = 0) -> dict[tuple[str, str], Held]:
-    """Mean differences of log p for all pairs of models, the particles doubled until no difference moves by ``STABLE`` errors."""
+def held_out(
+    models: dict[str, LDA], documents: Sequence[Sequence[int]], seed: int = 0
+) -> dict[tuple[str, str], Held]:
+    """Mean differences of log p for all pairs of models, the particles doubled until no difference
+    moves by ``STABLE`` errors.
+    """
     names, particles = list(models), FEWEST
     pairs = [(a, b) for place, a in enumerate(names) for b in names[place + 1 :]]
     known = {name: log_likelihoods(models[name], documents, particles, seed) for name in names}
     while particles < MOST:
         particles *= 2
-        more = {name: log_likelihoods(models[name], documents, particles, seed + particles) for name in names}
+        more = {
+            name: log_likelihoods(models[name], documents, particles, seed + particles)
+            for name in names
+        }
         found = {}
         for a, b in pairs:
             difference = more[b] - more[a]
-            found[a, b] = Held(float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference))), particles)
-        moved = [abs(one.difference - np.mean(known[b] - known[a])) / one.error for (a, b), one in found.items()]
+            found[a, b] = Held(
+                float(difference.mean()),
+                float(difference.std(ddof=1) / np.sqrt(len(difference))),
+                particles,
+            )
+        moved = [
+            abs(one.difference - np.mean(known[b] - known[a])) / one.error
+            for (a, b), one in found.items()
+        ]
         if max(moved) < STABLE:
             return found
         known = more
-    raise RuntimeError(f"{particles} particles are not enough: a mean difference moved by {max(moved):.2f} standard errors.")
+    raise RuntimeError(
+        f"{particles} particles are not enough: a mean difference moved by {max(moved):.2f} "
+        "standard errors."
+    )

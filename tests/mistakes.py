@@ -1,4 +1,5 @@
-"""Random models, right and with a mistake: what the check of a model by its own draws must tell apart.
+"""Random models, right and with a mistake: what the check of a model by its own draws must tell
+apart.
 
 Every number is a parameter, so that models of one form share one compilation.
 """
@@ -42,7 +43,9 @@ class Linear(LatentVariableModel):
     def sample(self, key):
         keys = jax.random.split(key)
         z = self.root @ jax.random.normal(keys[0], self.root.shape[:1])
-        return z, self.mean + self.weight @ z + self.sd * jax.random.normal(keys[1], self.mean.shape)
+        return z, self.mean + self.weight @ z + self.sd * jax.random.normal(
+            keys[1], self.mean.shape
+        )
 
 
 NOISE = {
@@ -239,21 +242,32 @@ def linear(rng, dim):
     shared = rng.choice([0.0, 0.9])
     prior = shared * np.ones((size, size)) + (1 - shared) * np.eye(size)
     marginal = np.linalg.inv(weight @ prior @ weight.T + np.diag(sd**2))
-    return Linear(weight, sd, rng.normal(size=dim), np.linalg.cholesky(prior), np.linalg.inv(prior), marginal)
+    return Linear(
+        weight, sd, rng.normal(size=dim), np.linalg.cholesky(prior), np.linalg.inv(prior), marginal
+    )
 
 
 def curved(rng, dim):
     sd = float(np.exp(rng.normal(np.log(rng.choice([0.05, 0.5, 1.0])), 0.3)))
-    return Curved(rng.normal(size=(4, 2)), rng.normal(size=(dim, 4)), sd, str(rng.choice(list(NOISE))))
+    return Curved(
+        rng.normal(size=(4, 2)), rng.normal(size=(dim, 4)), sd, str(rng.choice(list(NOISE)))
+    )
 
 
 def student(rng, dim):
     freedom = float(rng.choice([1.0, 1.5, 2.0, 3.0, 8.0]))
-    return Student(freedom, np.exp(rng.normal(0, 1, dim)), rng.normal(size=dim), bool(rng.random() < 0.3))
+    return Student(
+        freedom, np.exp(rng.normal(0, 1, dim)), rng.normal(size=dim), bool(rng.random() < 0.3)
+    )
 
 
 def volatile(rng, dim):
-    return Volatile(float(rng.uniform(0.5, 2.0)), float(rng.choice([2.0, 3.0, 50.0])), dim, int(rng.choice([1, dim])))
+    return Volatile(
+        float(rng.uniform(0.5, 2.0)),
+        float(rng.choice([2.0, 3.0, 50.0])),
+        dim,
+        int(rng.choice([1, dim])),
+    )
 
 
 def components(rng, dim):
@@ -262,7 +276,9 @@ def components(rng, dim):
 
 
 def rates(rng, dim):
-    return Rates(float(rng.uniform(0.5, 4.0)), rng.normal(size=dim), float(np.exp(rng.normal(-1, 0.5))))
+    return Rates(
+        float(rng.uniform(0.5, 4.0)), rng.normal(size=dim), float(np.exp(rng.normal(-1, 0.5)))
+    )
 
 
 def counts(rng, dim):
@@ -313,7 +329,9 @@ class Written(LatentVariableModel):
         keys = jax.random.split(jax.random.fold_in(key, 9))
         if hasattr(self.model, "n_values"):
             moved = jax.random.uniform(keys[0], x.shape) < self.slips["share"]
-            return z, jnp.where(moved, x + jax.random.randint(keys[1], x.shape, 0, self.n_values), x) % self.n_values
+            return z, jnp.where(
+                moved, x + jax.random.randint(keys[1], x.shape, 0, self.n_values), x
+            ) % self.n_values
         spread = self.slips["spread"]
         mixed = x + spread * (self.slips["mixture"] @ (x / spread))
         return z, self.slips["factor"] * mixed + spread * (
@@ -330,7 +348,11 @@ class Written(LatentVariableModel):
 
     @property
     def log_marginal(self):
-        return (lambda x: self.slips["power"] * self.model.density(x) + self.added(x)) if self.exact else None
+        return (
+            (lambda x: self.slips["power"] * self.model.density(x) + self.added(x))
+            if self.exact
+            else None
+        )
 
 
 def right_model(rng, families=FAMILIES, dims=DIMS) -> tuple[str, Written]:
@@ -338,7 +360,12 @@ def right_model(rng, families=FAMILIES, dims=DIMS) -> tuple[str, Written]:
     dim, family = int(rng.choice(dims)), families[rng.integers(len(families))]
     model = family(rng, dim)
     ones = dict.fromkeys(("prior", "power", "jacobian"), 1.0)
-    zeros = {"joint": 0.0, "share": 0.0, "terms": np.zeros((4, dim)), "mixture": np.zeros((dim, dim))}
+    zeros = {
+        "joint": 0.0,
+        "share": 0.0,
+        "terms": np.zeros((4, dim)),
+        "mixture": np.zeros((dim, dim)),
+    }
     zeros |= {"shift": np.zeros(dim), "noise": np.zeros(dim)}
     exact = hasattr(model, "density") and rng.random() < 0.5
     made = Written(model, ones | zeros | {"factor": np.ones(dim), "spread": np.ones(dim)}, exact)
@@ -348,7 +375,11 @@ def right_model(rng, families=FAMILIES, dims=DIMS) -> tuple[str, Written]:
 
 
 def with_slips(made: Written, **slips) -> Written:
-    return Written(made.model, made.slips | {name: np.asarray(value, float) for name, value in slips.items()}, made.exact)
+    return Written(
+        made.model,
+        made.slips | {name: np.asarray(value, float) for name, value in slips.items()},
+        made.exact,
+    )
 
 
 def some(rng, dim):
@@ -360,7 +391,10 @@ def some(rng, dim):
 
 def missing_term(rng, made, dim):
     """A term in x alone is missing, or one too many is there."""
-    terms, size = np.zeros((4, dim)), rng.choice([-1, 1]) * np.exp(rng.uniform(np.log(0.3), np.log(5)))
+    terms, size = (
+        np.zeros((4, dim)),
+        rng.choice([-1, 1]) * np.exp(rng.uniform(np.log(0.3), np.log(5))),
+    )
     kinds = 3 if hasattr(made.model, "n_values") else 4
     terms[rng.integers(kinds)] = some(rng, dim) * size
     return with_slips(made, terms=terms)
@@ -376,7 +410,10 @@ def wrong_power(rng, made, dim):
 
 
 def wrong_scale(rng, made, dim):
-    return with_slips(made, factor=np.where(some(rng, dim), np.exp(rng.choice([-1, 1]) * rng.uniform(0.1, 1)), 1.0))
+    return with_slips(
+        made,
+        factor=np.where(some(rng, dim), np.exp(rng.choice([-1, 1]) * rng.uniform(0.1, 1)), 1.0),
+    )
 
 
 def wrong_place(rng, made, dim):
@@ -384,7 +421,12 @@ def wrong_place(rng, made, dim):
 
 
 def wrong_correlation(rng, made, dim):
-    return with_slips(made, mixture=np.tril(rng.normal(size=(dim, dim)), -1) * np.exp(rng.uniform(-2, 0.5)) / np.sqrt(dim))
+    return with_slips(
+        made,
+        mixture=np.tril(rng.normal(size=(dim, dim)), -1)
+        * np.exp(rng.uniform(-2, 0.5))
+        / np.sqrt(dim),
+    )
 
 
 def more_noise(rng, made, dim):
@@ -423,7 +465,9 @@ def possible_slips(made: Written, dim: int) -> list:
 
 
 def wrong_model(rng, families=FAMILIES, dims=DIMS) -> tuple[str, Written]:
-    """A random model with a random slip, which changes the mean squared score by a quarter or more."""
+    """A random model with a random slip, which changes the mean squared score by a
+    quarter or more.
+    """
     while True:
         name, right = right_model(rng, families, dims)
         dim = right.slips["spread"].size
@@ -432,7 +476,8 @@ def wrong_model(rng, families=FAMILIES, dims=DIMS) -> tuple[str, Written]:
         wrong = slip(rng, right, dim)
         measure = marginal_mean_square if slip in OF_LATENT else mean_square
         before, after = measure(right, right), measure(wrong, right)
-        if slip is wrong_sign or abs(after / before - 1) >= CHANGE:  # a sign leaves squares as they are
+        # a sign leaves squares as they are
+        if slip is wrong_sign or abs(after / before - 1) >= CHANGE:
             return f"{name}, {slip.__name__}", wrong
 
 
@@ -447,7 +492,9 @@ def pairs(made, keys):
 
 
 def score(made: Written, x, z):
-    """grad_x log p(x | z), or of log p(x); of integers p(x with x_d -> x_d + 1 | z) / p(x | z) - 1."""
+    """grad_x log p(x | z), or of log p(x); of integers p(x with x_d -> x_d + 1 | z) /
+    p(x | z) - 1.
+    """
     density = made.log_marginal if made.exact else lambda y: made.log_likelihood(y, z)
     if not hasattr(made.model, "n_values"):
         return jax.grad(density)(x)
@@ -468,7 +515,8 @@ def scores(made, x, z):
 
 
 def marginal_mean_square(made: Written, right: Written) -> float:
-    """The same for averages over the posterior that its densities have, by weights of draws from the right prior.
+    """The same for averages over the posterior that its densities have, by weights of draws from
+    the right prior.
 
     NaN where too few of these draws have a weight.
     """

@@ -1,4 +1,6 @@
-"""Exact answers that the library is tested against, written without it wherever that is possible."""
+"""Exact answers that the library is tested against, written without it wherever that is
+possible.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,17 @@ def ustat_variance(h: np.ndarray) -> float:
 
 
 def vstat_variance(h: np.ndarray) -> float:
-    """The term of zeta_1 in n times eq. (A.2), zeta_1 as a V-statistic: all triples and quadruples, equal indices included."""
+    """The term of zeta_1 in n times eq. (A.2), zeta_1 as a V-statistic: all triples and quadruples,
+    equal indices included.
+    """
     n = len(h)
     chained = np.einsum("ij,ik->", h, h) / n**3
     zeta_1 = chained - (h.sum() / n**2) ** 2
     return n * 4 * (n - 2) / (n * (n - 1)) * zeta_1
 
 
-# ---------------------------------------------------------------- Gaussian data: exact ties and discrepancies
+# ---------------------------------------------------------------- Gaussian data: exact ties and
+# discrepancies
 
 
 def median_scale(dim: int) -> float:
@@ -66,7 +71,10 @@ def radial_expectation(function: Callable, dim: int) -> float:
     """E f(|u|^2) for u ~ N(0, I_dim), by quadrature over the chi-square density."""
     chi2 = stats.chi2(dim)
     ends = np.concatenate([[0.0], chi2.ppf([1e-6, 0.01, 0.5, 0.99]), [chi2.ppf(1 - 1e-13)]])
-    return sum(integrate.quad(lambda t: function(t) * chi2.pdf(t), a, b, limit=200)[0] for a, b in itertools.pairwise(ends))
+    return sum(
+        integrate.quad(lambda t: function(t) * chi2.pdf(t), a, b, limit=200)[0]
+        for a, b in itertools.pairwise(ends)
+    )
 
 
 def imq(r, beta: float = 0.5):
@@ -79,13 +87,19 @@ def ksd_shifted(shift: float, dim: int, scale: float, profile: Callable = imq) -
 
 
 def ksd_scaled(sigma: float, dim: int, scale: float, profile: Callable = imq) -> float:
-    """KSD^2 of N(0, sigma^2 I) to N(0, I): (1 - sigma^-2)^2 E[x'y k], x'y = (|w|^2 - |u|^2)/2 with x - y = sqrt(2) u."""
-    return (1 - sigma**-2) ** 2 * radial_expectation(lambda t: (dim - t) / 2 * profile(2 * t / scale), dim)
+    """KSD^2 of N(0, sigma^2 I) to N(0, I): (1 - sigma^-2)^2 E[x'y k], x'y = (|w|^2 - |u|^2)/2 with
+    x - y = sqrt(2) u.
+    """
+    return (1 - sigma**-2) ** 2 * radial_expectation(
+        lambda t: (dim - t) / 2 * profile(2 * t / scale), dim
+    )
 
 
 @dataclass(frozen=True)
 class Tie:
-    """Data from N(0, I), P = N(shift e_1, I), Q = N(0, sigma^2 I), equally far in KSD but not mirror images."""
+    """Data from N(0, I), P = N(shift e_1, I), Q = N(0, sigma^2 I), equally far in KSD but not
+    mirror images.
+    """
 
     dim: int
     sigma: float
@@ -117,15 +131,20 @@ def per_coordinate_tie(dim: int, sigma: float = 1.5) -> Tie:
     u, w = np.polynomial.hermite_e.hermegauss(200)
     u, w = np.sqrt(2) * u, w / w.sum()
     grid = np.linspace(0, stats.chi2(dim - 1).ppf(1 - 1e-13), 20_001)
-    rest, density = grid[1:] + grid[:-1], np.diff(stats.chi2(dim - 1).cdf(grid))  # the squared length of the other coordinates
+    # the squared length of the other coordinates
+    rest, density = grid[1:] + grid[:-1], np.diff(stats.chi2(dim - 1).cdf(grid))
     base = 1 / np.sqrt(1 + (u[:, None] ** 2 + rest) / (median_scale(dim) / 4))
     kernel = (base @ density) / np.sqrt(1 + u**2 / coordinate_median_scale())
     shift = (1 - 1 / sigma**2) * np.sqrt(dim * (w @ ((2 - u**2) / 4 * kernel)) / (w @ kernel))
     return Tie(dim, sigma, float(shift), median_scale(dim))
 
 
-def gaussian_mmd_difference(cov_p: np.ndarray, cov_q: np.ndarray, cov_r: np.ndarray, scale: float) -> float:
-    """MMD^2(P, R) - MMD^2(Q, R) of centred Gaussians, kernel exp(-|d|^2 / (2 scale^2)) (Appendix B.6)."""
+def gaussian_mmd_difference(
+    cov_p: np.ndarray, cov_q: np.ndarray, cov_r: np.ndarray, scale: float
+) -> float:
+    """MMD^2(P, R) - MMD^2(Q, R) of centred Gaussians, kernel exp(-|d|^2 / (2 scale^2)) (Appendix
+    B.6).
+    """
     dim = len(cov_p)
 
     def term(covariance):
@@ -160,7 +179,13 @@ def step(value: int, by: int, order: np.ndarray) -> int:
 
 
 def difference_scores(pmf: dict, points: np.ndarray, order: np.ndarray) -> np.ndarray:
-    rows = [[pmf[replaced(tuple(x), d, step(x[d], 1, order))] / pmf[tuple(x)] - 1 for d in range(len(x))] for x in points]
+    rows = [
+        [
+            pmf[replaced(tuple(x), d, step(x[d], 1, order))] / pmf[tuple(x)] - 1
+            for d in range(len(x))
+        ]
+        for x in points
+    ]
     return np.array(rows)
 
 
@@ -186,11 +211,16 @@ def apply_operator(name: str, f: Callable, x: tuple, d: int, score, order: np.nd
         return score * f(x) + f(x) - f(replaced(x, d, step(x[d], -1, order)))
     if name == "barker":
         steps = (1, -1) if len(order) > 2 else (1,)
-        return sum(score[i] * (f(replaced(x, d, step(x[d], by, order))) - f(x)) for i, by in enumerate(steps))
+        return sum(
+            score[i] * (f(replaced(x, d, step(x[d], by, order))) - f(x))
+            for i, by in enumerate(steps)
+        )
     return sum(score[value] * f(replaced(x, d, value)) for value in range(len(order))) - f(x)
 
 
-def discrete_stein_kernel(name: str, kernel: Callable, x, score_x, y, score_y, order, shared: bool) -> float:
+def discrete_stein_kernel(
+    name: str, kernel: Callable, x, score_x, y, score_y, order, shared: bool
+) -> float:
     """h(x, y) by applying the operator to both arguments, coordinate by coordinate."""
     x, y = tuple(int(v) for v in x), tuple(int(v) for v in y)
     dims_x = [d for d in range(len(x)) if x[d] >= 0]
@@ -222,11 +252,19 @@ def set_partitions(count: int):
 
 
 def _cluster(model, members: list[int]):
-    """Log marginal likelihood of a block by its joint Gaussian law, and the predictive mean and variance."""
+    """Log marginal likelihood of a block by its joint Gaussian law, and the predictive mean and
+    variance.
+    """
     x, size, dim = model.train[members], len(members), model.train.shape[1]
-    mean, tau, sigma = (np.broadcast_to(v, dim) for v in (model.base_mean, model.base_variance, model.likelihood_variance))
+    mean, tau, sigma = (
+        np.broadcast_to(v, dim)
+        for v in (model.base_mean, model.base_variance, model.likelihood_variance)
+    )
     log_marginal = sum(
-        stats.multivariate_normal(np.full(size, mean[d]), sigma[d] * np.eye(size) + tau[d]).logpdf(x[:, d]) for d in range(dim)
+        stats.multivariate_normal(np.full(size, mean[d]), sigma[d] * np.eye(size) + tau[d]).logpdf(
+            x[:, d]
+        )
+        for d in range(dim)
     )
     precision = 1 / tau + size / sigma
     return log_marginal, (mean / tau + x.sum(0) / sigma) / precision, 1 / precision + sigma
@@ -236,7 +274,12 @@ def partition_posterior(model):
     """Each partition (as the indicator of its blocks) with its posterior probability."""
     found, logs = [], []
     for blocks in set_partitions(len(model.train)):
-        logs.append(sum(np.log(model.concentration) + gammaln(len(b)) + _cluster(model, b)[0] for b in blocks))
+        logs.append(
+            sum(
+                np.log(model.concentration) + gammaln(len(b)) + _cluster(model, b)[0]
+                for b in blocks
+            )
+        )
         found.append(tuple(tuple(i in block for i in range(len(model.train))) for block in blocks))
     weights = np.exp(np.array(logs) - max(logs))
     return list(zip(found, weights / weights.sum(), strict=True))
@@ -246,7 +289,10 @@ def dirichlet_predictive(model, x: np.ndarray):
     """log p(x | train) and its gradient: every partition's finite mixture."""
     total, gradient = np.zeros(len(x)), np.zeros_like(x)
     dim = x.shape[1]
-    base = (np.broadcast_to(model.base_mean, dim), np.broadcast_to(model.base_variance + model.likelihood_variance, dim))
+    base = (
+        np.broadcast_to(model.base_mean, dim),
+        np.broadcast_to(model.base_variance + model.likelihood_variance, dim),
+    )
     for blocks, probability in partition_posterior(model):
         parts = [(model.concentration, *base)]
         for block in blocks:
@@ -260,7 +306,8 @@ def dirichlet_predictive(model, x: np.ndarray):
     return np.log(total), gradient / total[:, None]
 
 
-# ------------------------------------------------------------- truncated PPCA in the plane, one latent
+# ------------------------------------------------------------- truncated PPCA in the plane, one
+# latent
 
 
 def _bump(model, squared):
@@ -282,7 +329,9 @@ def _truncated_tables(model):
 
 
 def truncated_score(model, x: np.ndarray, normalise: bool = True) -> np.ndarray:
-    """The gradient of log p(x) by quadrature over z; without the normaliser, what a wrong posterior would give."""
+    """The gradient of log p(x) by quadrature over z; without the normaliser, what a wrong posterior
+    would give.
+    """
     z, prior, _, _, normaliser = _truncated_tables(model)
     means = z[:, None] * model.weight[:, 0]
     step = 1e-5
@@ -295,13 +344,18 @@ def truncated_score(model, x: np.ndarray, normalise: bool = True) -> np.ndarray:
         weights = prior * np.exp(-np.sum((point - means) ** 2, 1) / (2 * model.noise_scale**2))
         weights = weights / normaliser if normalise else weights
         mean = weights @ means / weights.sum()
-        edge = [(log_bump(point + step * e) - log_bump(point - step * e)) / (2 * step) for e in np.eye(2)]
+        edge = [
+            (log_bump(point + step * e) - log_bump(point - step * e)) / (2 * step)
+            for e in np.eye(2)
+        ]
         scores.append(-(point - mean) / model.noise_scale**2 + np.array(edge))
     return np.array(scores)
 
 
 def _log_integral(log_density: Callable, ball: Ball) -> float:
-    """log of the integral of bump(rho) exp(log_density(rho)) over rho, by many panels of Gauss-Legendre nodes."""
+    """log of the integral of bump(rho) exp(log_density(rho)) over rho, by many panels of
+    Gauss-Legendre nodes.
+    """
     flat = np.linspace(0, ball.flat_radius, 201)
     edge = ball.radius - (ball.radius - ball.flat_radius) * np.geomspace(1, 1e-5, 401)
     ends = np.unique(np.concatenate([flat, edge]))
@@ -319,13 +373,19 @@ class Ball(NamedTuple):
 
 
 def log_ball_mass(length: float, dim: int, flat_radius: float, radius: float) -> float:
-    """log E bump(|mean + noise|) with |mean| = length and unit noise, by the law of the squared length."""
+    """log E bump(|mean + noise|) with |mean| = length and unit noise, by the law of the squared
+    length.
+    """
     law = stats.ncx2(dim, length**2) if length > 1e-5 else stats.chi2(dim)
-    return _log_integral(lambda rho: law.logpdf(rho**2) + np.log(2 * rho), Ball(flat_radius, radius))
+    return _log_integral(
+        lambda rho: law.logpdf(rho**2) + np.log(2 * rho), Ball(flat_radius, radius)
+    )
 
 
 def log_ball_mass_in_space(length: float, flat_radius: float, radius: float) -> float:
-    """The same in three dimensions, where the density is rho / length (phi(rho - length) - phi(rho + length))."""
+    """The same in three dimensions, where the density is rho / length (phi(rho - length) - phi(rho
+    + length)).
+    """
 
     def log_density(rho):
         difference = -((rho - length) ** 2) / 2 + np.log1p(-np.exp(-2 * rho * length))
@@ -352,7 +412,9 @@ def lda_mass(concentration, topics, document) -> float:
         counts = np.bincount(z, minlength=len(topics))
         log_prior = gammaln(np.sum(concentration)) - gammaln(np.sum(concentration) + len(document))
         log_prior += np.sum(gammaln(concentration + counts) - gammaln(concentration))
-        total += np.exp(log_prior) * np.prod([topics[k][word] for k, word in zip(z, document, strict=True)])
+        total += np.exp(log_prior) * np.prod(
+            [topics[k][word] for k, word in zip(z, document, strict=True)]
+        )
     return float(total)
 
 

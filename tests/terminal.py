@@ -9,8 +9,12 @@ import subprocess
 import time
 
 
-def on_terminal(command: list[str], interrupt_after: float | None = None, **options) -> tuple[str, int]:
-    """All that a command shows on a terminal, and its exit code; Ctrl-C after some seconds if asked for."""
+def on_terminal(
+    command: list[str], interrupt_after: float | None = None, **options
+) -> tuple[str, int]:
+    """All that a command shows on a terminal, and its exit code; Ctrl-C after some seconds if asked
+    for.
+    """
     master, slave = pty.openpty()
     with subprocess.Popen(command, stderr=slave, stdout=slave, **options) as process:
         os.close(slave)

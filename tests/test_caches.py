@@ -35,7 +35,12 @@ def test_rooms_are_few_and_close():
 def test_programs_are_bounded_and_can_be_forgotten(monkeypatch):
     monkeypatch.setattr(_jax.programs, "size", 4)
     for scale in range(1, 6):
-        lksd.compare_scores(X[:20], -X[:20], -X[:20] / 2, kernel=lambda a, b, s=scale: jnp.exp(-jnp.sum((a - b) ** 2) / s))
+        lksd.compare_scores(
+            X[:20],
+            -X[:20],
+            -X[:20] / 2,
+            kernel=lambda a, b, s=scale: jnp.exp(-jnp.sum((a - b) ** 2) / s),
+        )
         assert 0 < len(_jax.programs) <= 4
     lksd.clear_caches()
     assert len(_jax.programs) == 0

@@ -1,4 +1,6 @@
-"""A Stein operator, a kernel and a calibration that a user writes go wherever ours go, with no file of ours changed."""
+"""A Stein operator, a kernel and a calibration that a user writes go wherever ours go, with no file
+of ours changed.
+"""
 
 import importlib.util
 import subprocess
@@ -27,10 +29,14 @@ class Diffusion(lksd.stein.SteinOperator):
     scale: float = 10.0
     name: str = "tails"
     powers: tuple = (1, (0.5, "x"))
-    shift: np.ndarray = eqx.field(default=0.0, converter=lambda value: np.atleast_1d(np.asarray(value, float)))
+    shift: np.ndarray = eqx.field(
+        default=0.0, converter=lambda value: np.atleast_1d(np.asarray(value, float))
+    )
 
     def block(self, kernel, x, scores_x, y, scores_y):
-        weighted = lksd.kernels.Weighted(kernel, lambda z: 1 + jnp.sum((z - self.shift) ** 2) / self.scale)
+        weighted = lksd.kernels.Weighted(
+            kernel, lambda z: 1 + jnp.sum((z - self.shift) ** 2) / self.scale
+        )
         return lksd.stein.Langevin().block(weighted, x, scores_x, y, scores_y)
 
 
@@ -57,7 +63,8 @@ class Metropolis(lksd.stein.DiscreteOperator):
         return jnp.minimum(ratios, 1.0)
 
     def moves(self, x, scores):
-        return lksd.stein.Moves(-scores.sum(-1), jnp.stack([x + 1, x - 1], -1) % self.n_values, scores)
+        neighbours = jnp.stack([x + 1, x - 1], -1) % self.n_values
+        return lksd.stein.Moves(-scores.sum(-1), neighbours, scores)
 
 
 @dataclass(frozen=True)
@@ -105,20 +112,30 @@ def own(tmp_path_factory):
 
 
 def weighted(operator, kernel):
-    """What the user's operator is by another way: Langevin with a kernel of which the coefficient is a part."""
-    return lksd.kernels.Weighted(kernel, lambda z: 1 + jnp.sum((z - operator.shift) ** 2) / operator.scale)
+    """What the user's operator is by another way: Langevin with a kernel of which the coefficient
+    is a part.
+    """
+    return lksd.kernels.Weighted(
+        kernel, lambda z: 1 + jnp.sum((z - operator.shift) ** 2) / operator.scale
+    )
 
 
 def test_sums_tiles_pairs_and_slopes_agree_with_the_dense_matrix(own):
     operator, scores = own.Diffusion(5.0, shift=[0.1, 0.0, 0.0]), np.stack([-X, -X / 2])
     dense = np.stack([lksd.stein.stein_kernel(operator, KERNEL, X, score) for score in scores])
-    same = [lksd.stein.stein_kernel(lksd.stein.Langevin(), weighted(operator, KERNEL), X, score) for score in scores]
+    same = [
+        lksd.stein.stein_kernel(lksd.stein.Langevin(), weighted(operator, KERNEL), X, score)
+        for score in scores
+    ]
     np.testing.assert_allclose(dense, same, rtol=1e-12)
     sums = lksd.stein.gram_sums(operator, KERNEL, X, scores, [1.0, -1.0], tile=16)
     np.testing.assert_allclose(sums.model_rows, (dense * (1 - np.eye(len(X)))).sum(2), rtol=1e-10)
-    np.testing.assert_allclose(sums.model_diagonal, np.diagonal(dense, axis1=1, axis2=2), rtol=1e-10)
     np.testing.assert_allclose(
-        lksd.stein.paired(operator, KERNEL, X, scores, X[::-1], scores[:, ::-1]), dense[:, ::-1].diagonal(0, 1, 2)
+        sums.model_diagonal, np.diagonal(dense, axis1=1, axis2=2), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        lksd.stein.paired(operator, KERNEL, X, scores, X[::-1], scores[:, ::-1]),
+        dense[:, ::-1].diagonal(0, 1, 2),
     )
     slopes = lksd.stein.score_slopes(operator, KERNEL, X, scores, 4)
     same = lksd.stein.score_slopes(lksd.stein.Langevin(), weighted(operator, KERNEL), X, scores, 4)
@@ -136,7 +153,8 @@ def test_every_verb_takes_them(own, tmp_path):
     assert lksd.load_result(tmp_path / "result.json").statistic == result.statistic
     result.to_html(tmp_path / "report.html")
     assert "Diffusion" in (tmp_path / "report.html").read_text()
-    assert lksd.compare(X, own.p, own.q, operator=operator).kernel.startswith("IMQ")  # one number for two observations
+    # one number for two observations
+    assert lksd.compare(X, own.p, own.q, operator=operator).kernel.startswith("IMQ")
     ranked = lksd.rank(X, {"wide": own.p, "right": own.q}, kernel=own.cosine, operator=operator)
     (tmp_path / "ranking.json").write_text(ranked.to_json())
     assert lksd.load_result(tmp_path / "ranking.json").settings["operator"] == "Diffusion"
@@ -146,14 +164,20 @@ def test_every_verb_takes_them(own, tmp_path):
 
 
 def test_every_verb_takes_a_calibration(own, tmp_path):
-    models, options = {"wide": own.p, "right": own.q}, {"kernel": KERNEL, "calibration": own.ByStudent()}
+    models, options = (
+        {"wide": own.p, "right": own.q},
+        {"kernel": KERNEL, "calibration": own.ByStudent()},
+    )
     for result in (lksd.compare(X, models, **options), lksd.goodness_of_fit(X, own.q, **options)):
         assert result.null == own.Student(39)
         result.to_json(tmp_path / "result.json")
         assert lksd.load_result(tmp_path / "result.json").null == own.Student(39)
     ranked = lksd.rank(X, models, **options)
     ranked.to_json(tmp_path / "result.json")
-    assert "Student's t with 39 degrees of freedom" in lksd.load_result(tmp_path / "result.json").calibration
+    assert (
+        "Student's t with 39 degrees of freedom"
+        in lksd.load_result(tmp_path / "result.json").calibration
+    )
 
 
 def test_an_operator_on_integers_takes_the_ratios_of_models(own):
@@ -167,7 +191,9 @@ def test_an_operator_on_integers_takes_the_ratios_of_models(own):
     assert np.abs(chains.score - exact.score).max() < 0.2
     result = lksd.compare(x, model, other, operator=operator)
     assert result.operator == "Metropolis(3 values, shared witness)"
-    with pytest.raises(ValueError, match=r"unbiased: scores of Metropolis.* are not posterior means"):
+    with pytest.raises(
+        ValueError, match=r"unbiased: scores of Metropolis.* are not posterior means"
+    ):
         lksd.estimate_scores(model, x, operator=operator, unbiased=True, exact=False)
 
 
@@ -187,7 +213,9 @@ sys.path.insert(0, {own.__spec__.origin.removesuffix("own_parts.py")!r})
 import own_parts
 print(lksd.load_scores({str(tmp_path / "scores.npz")!r}).operator.powers)
 """
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert "belong to the operator Diffusion, a class that is not known here. Import" in said[0]
     assert said[1] == "(2, (0.25, 'y'))"
 
@@ -210,13 +238,22 @@ def test_a_block_of_another_shape_is_named(own):
         def block(self, kernel, x, scores_x, y, scores_y):
             return jnp.zeros(len(x))
 
-    with pytest.raises(ValueError, match=r"operator: expected one .* Flat fails \(block\(\.\.\.\) has shape"):
+    with pytest.raises(
+        ValueError, match=r"operator: expected one .* Flat fails \(block\(\.\.\.\) has shape"
+    ):
         lksd.compare(X, own.p, own.q, kernel=KERNEL, operator=Flat())
 
 
 def test_kernels_of_words_beside_others(own):
-    x, bags = np.random.default_rng(2).integers(0, 5, size=(20, 6)), lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 5)
-    both = own_sums((lksd.kernels.Hamming(), bags, lksd.kernels.as_kernel(lambda a, b: 1.0 * jnp.sum(a == b))), x, (20,))
+    x, bags = (
+        np.random.default_rng(2).integers(0, 5, size=(20, 6)),
+        lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 5),
+    )
+    both = own_sums(
+        (lksd.kernels.Hamming(), bags, lksd.kernels.as_kernel(lambda a, b: 1.0 * jnp.sum(a == b))),
+        x,
+        (20,),
+    )
     (alone,) = own_sums((bags,), x, (20,))
     np.testing.assert_array_equal(both[1].sums, alone.sums)
     np.testing.assert_array_equal(both[2].sums[0], (x[:, None] == x).sum((1, 2)) - 6)
@@ -242,10 +279,14 @@ def test_the_command_line_takes_them(own, command):
     assert (code, err) == (0, "")
     assert '"operator": "Diffusion"' in out
     assert '"kernel": "Cosine"' in out
-    code, out, _ = command(*pair, "--kernel", "own.py:cosine", "--operator", "own.py:tails", "--operator", "langevin")
+    code, out, _ = command(
+        *pair, "--kernel", "own.py:cosine", "--operator", "own.py:tails", "--operator", "langevin"
+    )
     assert code == 2  # of real data one operator alone is taken
     lksd.estimate_scores(own.q, X, operator=own.tails).save("q.npz")
-    code, out, err = command("--p", "own.py:p", "--q", "q.npz", "--operator", "own.py:tails", "--kernel", "imq")
+    code, out, err = command(
+        "--p", "own.py:p", "--q", "q.npz", "--operator", "own.py:tails", "--kernel", "imq"
+    )
     assert (code, "operator Diffusion" in out) == (0, True), err
 
 
@@ -271,7 +312,10 @@ def test_the_command_line_takes_a_calibration(own, command, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ("own.py:number", "--operator: expected one of the operators in own.py; 'number' is of type int"),
+        (
+            "own.py:number",
+            "--operator: expected one of the operators in own.py; 'number' is of type int",
+        ),
         ("own.py:Metropolis", "is a class that needs n_values"),
         ("own.py:none", "Its operators: tails."),
         ("other.py:a", "--operator: expected a Python file; 'other.py' does not exist"),

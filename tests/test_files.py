@@ -1,4 +1,6 @@
-"""Files are whole or as they were before; damaged ones are refused in our words, and never give another answer."""
+"""Files are whole or as they were before; damaged ones are refused in our words, and never give
+another answer.
+"""
 
 import gc
 import json
@@ -39,7 +41,9 @@ def results():
     sizes = {"far": -(X - 1), "near": -(X - 0.5), "right": -X}
     return {
         "compare": comparison(),
-        "several": comparison(kernel=[IMQ(1.0), Gaussian(2.0)], calibration="edgeworth", alternative="two-sided"),
+        "several": comparison(
+            kernel=[IMQ(1.0), Gaussian(2.0)], calibration="edgeworth", alternative="two-sided"
+        ),
         "rank": lksd.rank_scores(X, sizes, IMQ(2.0)),
         "ranks": lksd.rank_scores(X, sizes, [IMQ(2.0), Gaussian(2.0)]),
         "fit": lksd.goodness_of_fit_scores(X, -(X - 1), IMQ(2.0)),
@@ -62,7 +66,9 @@ def scores():
 
 
 def damaged(content: bytes, other: bytes, rng) -> bytes:
-    """Cut, with a bit flipped, bytes replaced, parts exchanged or left out, or with part of another file."""
+    """Cut, with a bit flipped, bytes replaced, parts exchanged or left out, or with part of another
+    file.
+    """
     kind, size = rng.integers(7), len(content)
     a, b = sorted(rng.integers(0, size, 2).tolist())
     changed = bytearray(content)
@@ -86,7 +92,9 @@ def damaged(content: bytes, other: bytes, rng) -> bytes:
 
 
 def attempt(read, path):
-    """What is read, or the message with which the file is refused: a sentence of ours that names it."""
+    """What is read, or the message with which the file is refused: a sentence of ours that names
+    it.
+    """
     said = None
     try:
         return read(path), None
@@ -102,14 +110,19 @@ def refused(read, path) -> bool:
 
 
 def same_answer(found, wanted) -> bool:
-    """Blanks between the parts of a file, or bytes of a zip that nobody reads, may be damaged without harm."""
+    """Blanks between the parts of a file, or bytes of a zip that nobody reads, may be damaged
+    without harm.
+    """
     return str(found) == str(wanted)
 
 
 @pytest.mark.parametrize("name", ["compare", "several", "rank", "ranks", "fit", "mmd", "beside"])
 def test_damaged_results(name, tmp_path):
     result, path, rng = results()[name], tmp_path / "result.json", np.random.default_rng(1)
-    content, other = result.to_json().encode(), results()["fit" if name != "fit" else "mmd"].to_json().encode()
+    content, other = (
+        result.to_json().encode(),
+        results()["fit" if name != "fit" else "mmd"].to_json().encode(),
+    )
     count = 0
     for _ in range(DAMAGED):
         path.write_bytes(broken := damaged(content, other, rng))
@@ -141,12 +154,17 @@ def test_damaged_scores(name, tmp_path):
     assert count > DAMAGED / 2
 
 
-PARTS = [(rows, [np.random.default_rng(9).normal(size=(4, 3)) + rows[0], rows * 2]) for rows in np.arange(12).reshape(3, 4)]
+PARTS = [
+    (rows, [np.random.default_rng(9).normal(size=(4, 3)) + rows[0], rows * 2])
+    for rows in np.arange(12).reshape(3, 4)
+]
 
 
 def parts_in(path):
     """What a run finds in a checkpoint, and goes on from."""
-    with closing(Checkpoint(path, "P").stage({"data": "a", "model": "b", "versions": "c"}).finished()) as found:
+    with closing(
+        Checkpoint(path, "P").stage({"data": "a", "model": "b", "versions": "c"}).finished()
+    ) as found:
         return [(rows, leaves) for rows, leaves in found]
 
 
@@ -154,10 +172,15 @@ def test_damaged_checkpoints(tmp_path):
     """A part is as it was written, or it is lost and run again, or the file is refused."""
     path, rng, count = tmp_path / "run.checkpoint", np.random.default_rng(3), 0
     for name, label, shift in (("run.checkpoint", "P", 0), ("other", "Q", 1), ("third", "P", 2)):
-        stage = Checkpoint(tmp_path / name, label).stage({"data": "a", "model": "b" if shift < 2 else "d", "versions": "c"})
+        stage = Checkpoint(tmp_path / name, label).stage(
+            {"data": "a", "model": "b" if shift < 2 else "d", "versions": "c"}
+        )
         for rows, leaves in PARTS:
             stage.write(rows, [leaf + shift for leaf in leaves])
-    content, others = path.read_bytes(), [(tmp_path / name).read_bytes() for name in ("other", "third")]
+    content, others = (
+        path.read_bytes(),
+        [(tmp_path / name).read_bytes() for name in ("other", "third")],
+    )
     for number in range(DAMAGED):
         path.write_bytes(damaged(content, others[number % 2], rng))
         found, said = attempt(parts_in, path)
@@ -177,7 +200,9 @@ def test_a_run_with_a_damaged_checkpoint(tmp_path):
         content = path.read_bytes()
         for _ in range(8):
             path.write_bytes(damaged(content, content[::-1], rng))
-            found, said = attempt(lambda path: lksd.estimate_scores(MODEL, X, **RUN, checkpoint=path), path)
+            found, said = attempt(
+                lambda path: lksd.estimate_scores(MODEL, X, **RUN, checkpoint=path), path
+            )
             assert said is not None or np.array_equal(found.score, wanted.score)
 
 
@@ -215,8 +240,12 @@ ABSURD = {
     "discrepancy": lambda record, result: result.update(ksd_p=result["ksd_p"] + 1),
     "discrepancy that is no number": lambda record, result: result.update(ksd_p={"float": "nan"}),
     "error": lambda record, result: result.update(standard_error=-1.0),
-    "contributions of another length": lambda record, result: result["contributions"]["array"].pop(),
-    "contributions of another sum": lambda record, result: result["contributions"]["array"].__setitem__(0, 1e6),
+    "contributions of another length": lambda record, result: result["contributions"][
+        "array"
+    ].pop(),
+    "contributions of another sum": lambda record, result: result["contributions"][
+        "array"
+    ].__setitem__(0, 1e6),
     "contributions that are text": lambda record, result: result.update(contributions="none"),
     "record": lambda record, result: result.update(record="Nothing"),
     "record inside": lambda record, result: result["null"].update(record="ComparisonResult"),
@@ -247,14 +276,18 @@ def test_absurd_results(case, tmp_path):
 FOREIGN = {
     "empty": b"",
     "deep": b"[" * 100_000,
-    "deep record": b'{"schema": 3, "result": ' + b'{"record": "Words", "ids": ' * 20_000 + b"1" + b"}" * 20_001,
+    "deep record": b'{"schema": 3, "result": '
+    + b'{"record": "Words", "ids": ' * 20_000
+    + b"1"
+    + b"}" * 20_001,
     "many digits": b'{"schema": 3, "result": 1' + b"0" * 10_000 + b"}",
     "double": b'{"schema": 3, "schema": 3, "result": {}}',
     "constant": b'{"schema": 3, "result": NaN}',
     "bytes": bytes(range(256)),
     "list": b"[3]",
     "zip": b"PK\x05\x06" + bytes(18),
-    "NumPy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999,), }",
+    "NumPy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': "
+    b"(99999999999999,), }",
 }
 
 
@@ -272,7 +305,9 @@ def test_made_up_scores(tmp_path, lksd_command):
     with np.load(path) as file:
         arrays = dict(file)
     del arrays["checksum"]
-    old = {name: value for name, value in arrays.items() if name not in ("observed", "notes")} | {"schema": 3}
+    old = {name: value for name, value in arrays.items() if name not in ("observed", "notes")} | {
+        "schema": 3
+    }
     np.savez(path, **old, notes=np.array(["a note"]))
     assert lksd.load_scores(path).notes == ("a note",)
     changes = {
@@ -378,7 +413,8 @@ folder = pathlib.Path({str(tmp_path)!r})
 x = np.random.default_rng(0).normal(size=(20, 2))
 model = lksd.models.PPCA(np.ones((2, 1)), 1.0)
 for _ in range(2):
-    scores = lksd.estimate_scores(model, x, exact=False, control_variates="none", draws=400, checkpoint=folder / "run")
+    options = {{"exact": False, "control_variates": "none", "draws": 400}}
+    scores = lksd.estimate_scores(model, x, checkpoint=folder / "run", **options)
 scores.save(folder / "scores.npz")
 lksd.load_scores(folder / "scores.npz")
 for name, read in (("a.json", lksd.load_result), ("a.npz", lksd.load_scores)):
@@ -391,7 +427,9 @@ for name, read in (("a.json", lksd.load_result), ("a.npz", lksd.load_scores)):
 gc.collect()
 """
     found = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code], capture_output=True, text=True
+        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code],
+        capture_output=True,
+        text=True,
     )
     assert found.returncode == 0, found.stderr[-2000:]
     assert "ResourceWarning" not in found.stderr
@@ -412,15 +450,25 @@ def test_texts_of_results_cannot_act(name, tmp_path):
         if isinstance(value, dict):
             return {one: poison(part, one) for one, part in value.items()}
         if isinstance(value, list):
-            return [f"{poison(part)}{i}" if isinstance(part, str) else poison(part) for i, part in enumerate(value)]
+            return [
+                f"{poison(part)}{i}" if isinstance(part, str) else poison(part)
+                for i, part in enumerate(value)
+            ]
         return f"{value}{ESCAPES}" if isinstance(value, str) and key not in given else value
 
     path = tmp_path / "result.json"
-    record |= {"result": poison(record["result"]), "settings": poison(record["settings"]), "versions": poison(record["versions"])}
+    record |= {
+        "result": poison(record["result"]),
+        "settings": poison(record["settings"]),
+        "versions": poison(record["versions"]),
+    }
     names = dict(zip(record["result"].get("names", []), range(9), strict=False))
     for test in record["result"].get("tests", []) if names else []:
         assert len(test["names"]) == len(names)
-        test["names"] = [next(one for one in names if one.split("\x1b")[0] == own.split("\x1b")[0]) for own in test["names"]]
+        test["names"] = [
+            next(one for one in names if one.split("\x1b")[0] == own.split("\x1b")[0])
+            for own in test["names"]
+        ]
     path.write_text(json.dumps(record))
     result = lksd.load_result(path)
     shown = [str(result), repr(result), result._repr_html_()]

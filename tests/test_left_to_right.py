@@ -17,13 +17,17 @@ DOCUMENTS = [[0, 3, 3, 1, 4, 2], [2, 2], [4], [1, 0, 2, 4]]
 
 
 def exact(model, documents=DOCUMENTS):
-    return np.array([oracles.lda_mass(model.concentration, model.topics, document) for document in documents])
+    return np.array(
+        [oracles.lda_mass(model.concentration, model.topics, document) for document in documents]
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_estimates_are_unbiased_with_few_particles(seed):
     model = tiny(seed)
-    runs = np.exp(left_to_right.log_likelihoods(model, 10_000 * DOCUMENTS, 3, seed)).reshape(10_000, -1)
+    runs = np.exp(left_to_right.log_likelihoods(model, 10_000 * DOCUMENTS, 3, seed)).reshape(
+        10_000, -1
+    )
     error = runs.std(0, ddof=1) / np.sqrt(len(runs))
     np.testing.assert_allclose(runs[:, 2], exact(model)[2])  # of one word nothing is left to chance
     long = [0, 1, 3]

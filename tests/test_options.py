@@ -1,4 +1,6 @@
-"""Options: declared once, seen by signatures, type checkers and help, and refused where they do not fit."""
+"""Options: declared once, seen by signatures, type checkers and help, and refused where they do not
+fit.
+"""
 
 import inspect
 from dataclasses import fields
@@ -71,16 +73,31 @@ def test_a_record_and_its_options_one_by_one_are_the_same_call():
         run=lksd.Run(seed=3),
     )
     single = lksd.compare(
-        X, P, Q, alternative="two-sided", alpha=0.1, calibration="normal", exact=False, warmup=20, draws=40, seed=3
+        X,
+        P,
+        Q,
+        alternative="two-sided",
+        alpha=0.1,
+        calibration="normal",
+        exact=False,
+        warmup=20,
+        draws=40,
+        seed=3,
     )
-    assert (records.statistic, records.pvalue, records.alpha) == (single.statistic, single.pvalue, 0.1)
+    assert (records.statistic, records.pvalue, records.alpha) == (
+        single.statistic,
+        single.pvalue,
+        0.1,
+    )
     assert records.settings == single.settings
     assert records.settings["draws"] == 40
 
 
 def test_chains_is_a_number_or_a_record():
     number = lksd.estimate_scores(P, X, exact=False, chains=4, warmup=10, draws=40)
-    record = lksd.estimate_scores(P, X, chains=lksd.Chains(exact=False, chains=4, warmup=10, draws=40))
+    record = lksd.estimate_scores(
+        P, X, chains=lksd.Chains(exact=False, chains=4, warmup=10, draws=40)
+    )
     np.testing.assert_array_equal(number.score, record.score)
     assert number.batch_means.shape[1] == 4
 
@@ -90,13 +107,30 @@ def test_chains_is_a_number_or_a_record():
     [
         (lambda: lksd.compare(X, P, Q, alhpa=0.1), "no option 'alhpa'. The nearest is 'alpha'"),
         (lambda: lksd.compare(X, P, Q, kernal=None), "nearest is 'kernel'"),
-        (lambda: lksd.rank(X, {"p": P, "q": Q}, alternative="greater"), "rank: there is no option 'alternative'"),
-        (lambda: lksd.compare(X, P, Q, decision=lksd.Decision(alpha=0.1), alpha=0.1), "alpha: given twice"),
+        (
+            lambda: lksd.rank(X, {"p": P, "q": Q}, alternative="greater"),
+            "rank: there is no option 'alternative'",
+        ),
+        (
+            lambda: lksd.compare(X, P, Q, decision=lksd.Decision(alpha=0.1), alpha=0.1),
+            "alpha: given twice",
+        ),
         (lambda: lksd.compare(X, P, Q, chains=lksd.Chains(draws=5), draws=5), "draws: given twice"),
-        (lambda: lksd.compare(X, P, Q, decision={"alpha": 0.1}), "decision: expected a lksd.Decision"),
+        (
+            lambda: lksd.compare(X, P, Q, decision={"alpha": 0.1}),
+            "decision: expected a lksd.Decision",
+        ),
         (lambda: lksd.compare(X, P, Q, run=0), "run: expected a lksd.Run"),
-        (lambda: lksd.goodness_of_fit(X, P, decision=lksd.Decision(margin=1.0)), "margin: goodness_of_fit does not take"),
-        (lambda: lksd.compare_scores(X, -X, -X, lksd.kernels.IMQ(), run=lksd.Run(checkpoint="f")), "checkpoint: compare_scores"),
+        (
+            lambda: lksd.goodness_of_fit(X, P, decision=lksd.Decision(margin=1.0)),
+            "margin: goodness_of_fit does not take",
+        ),
+        (
+            lambda: lksd.compare_scores(
+                X, -X, -X, lksd.kernels.IMQ(), run=lksd.Run(checkpoint="f")
+            ),
+            "checkpoint: compare_scores",
+        ),
         (lambda: lksd.Decision(alpah=0.1), "alpah"),
     ],
 )
@@ -139,7 +173,12 @@ def test_a_decision_of_two_sides_ranks_too():
 def test_the_preset_is_a_value_of_the_records():
     preset = lksd.compare(X, P, Q, preset="paper", warmup=20, draws=40)
     given = PAPER_CHAINS.__class__(
-        warmup=20, draws=40, chains=1, exact=False, control_variates="none", sampler=lksd.samplers.NUTS()
+        warmup=20,
+        draws=40,
+        chains=1,
+        exact=False,
+        control_variates="none",
+        sampler=lksd.samplers.NUTS(),
     )
     by_hand = lksd.compare(X, P, Q, decision=PAPER, chains=given, kernel=lksd.kernels.IMQ.median(X))
     assert (preset.statistic, preset.pvalue) == (by_hand.statistic, by_hand.pvalue)
@@ -166,7 +205,11 @@ def test_real_data_are_read_once_and_the_operator_is_resolved_once(verb, exact, 
     monkeypatch.setattr(reals, "operators", lambda self, *args: resolved(self, *args))
     converted = Counted(lksd._validation.to_numpy)
     for module in (lksd._validation, lksd.stein.base):
-        monkeypatch.setattr(module, "to_numpy", lambda name, value: converted(name, value) if name == "x" else np.asarray(value))
+        monkeypatch.setattr(
+            module,
+            "to_numpy",
+            lambda name, value: converted(name, value) if name == "x" else np.asarray(value),
+        )
     models = {"compare": (P, Q), "rank": ({"p": P, "q": Q, "r": P},), "goodness_of_fit": (P,)}[verb]
     getattr(lksd, verb)(X, *models, exact=exact, warmup=5, draws=10)
     assert (read.calls, resolved.calls, converted.calls) == (1, 1, 1)
@@ -193,8 +236,13 @@ def test_models_by_their_names():
     assert str(result) == str(named)
     assert result.favours == "narrow"
     assert unnamed.favours == "Q"
-    assert result.sentence == unnamed.sentence.replace("Q fits better than P", "narrow fits better than wide")
-    assert lksd.compare_scores(X, -X, -X / 2, lksd.kernels.IMQ(), names=("a", "b")).names == ("a", "b")
+    assert result.sentence == unnamed.sentence.replace(
+        "Q fits better than P", "narrow fits better than wide"
+    )
+    assert lksd.compare_scores(X, -X, -X / 2, lksd.kernels.IMQ(), names=("a", "b")).names == (
+        "a",
+        "b",
+    )
 
 
 def test_names_reach_warnings_notes_and_nested_tests(tmp_path):
@@ -214,7 +262,10 @@ def test_names_reach_warnings_notes_and_nested_tests(tmp_path):
         (lambda: lksd.compare(X, P), "q: expected a second model"),
         (lambda: lksd.compare(X, {"a": P}), "expected two models by their names; got 1"),
         (lambda: lksd.compare(X, {"a": P, "b": Q, "c": P}), "Use lksd.rank for several"),
-        (lambda: lksd.compare(X, {"a": P, "b": Q}, names=("c", "d")), "names: expected with models that have none"),
+        (
+            lambda: lksd.compare(X, {"a": P, "b": Q}, names=("c", "d")),
+            "names: expected with models that have none",
+        ),
         (lambda: lksd.compare(X, P, Q, names=("a", "a")), "got 'a' twice"),
         (lambda: lksd.compare(X, P, Q, names=("a",)), "names: expected two"),
     ],

@@ -31,13 +31,21 @@ def test_it_can_be_switched_off():
 
 
 def test_nothing_is_written_elsewhere():
-    piped = subprocess.run([sys.executable, "-c", CODE.format(wanted="None")], capture_output=True, check=True)
+    piped = subprocess.run(
+        [sys.executable, "-c", CODE.format(wanted="None")], capture_output=True, check=True
+    )
     assert piped.stderr == piped.stdout == b""
 
 
 def test_a_notebook_shows_a_bar_and_clears_it():
-    watch = CODE.format(wanted="None") + "    shown = _progress.NotebookLine('chains', 4).bundle()['text/html']"
-    cells = [nbformat.v4.new_code_cell(watch), nbformat.v4.new_code_cell("import lksd, numpy as np; print(shown)\n" + RESULT)]
+    watch = (
+        CODE.format(wanted="None")
+        + "    shown = _progress.NotebookLine('chains', 4).bundle()['text/html']"
+    )
+    cells = [
+        nbformat.v4.new_code_cell(watch),
+        nbformat.v4.new_code_cell("import lksd, numpy as np; print(shown)\n" + RESULT),
+    ]
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(notebook, kernel_name="python3").execute()
     bar, *_ = notebook.cells[0].outputs

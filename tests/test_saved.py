@@ -1,4 +1,6 @@
-"""Files written before results and scores moved into folders of their own are read, and say what a call says today."""
+"""Files written before results and scores moved into folders of their own are read, and say what a
+call says today.
+"""
 
 import warnings
 from pathlib import Path
@@ -13,7 +15,9 @@ DATA = np.load(SAVED / "data.npz")
 P, Q, R = (lksd.models.PPCA(DATA["W"], scale) for scale in (1.5, 1.0, 0.7))
 KERNELS = [lksd.kernels.IMQ(), lksd.kernels.Gaussian(4.0)]
 CALLS = {
-    "comparison": lambda x: lksd.compare(x, P, Q, kernel=KERNELS, also_mmd=True, calibration="normal"),
+    "comparison": lambda x: lksd.compare(
+        x, P, Q, kernel=KERNELS, also_mmd=True, calibration="normal"
+    ),
     "ranking": lambda x: lksd.rank(x, {"p": P, "q": Q, "r": R}, calibration="normal"),
     "fit": lambda x: lksd.goodness_of_fit(x, P),
 }
@@ -23,7 +27,9 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_results(name):
     saved, today = lksd.load_result(SAVED / f"{name}.json"), CALLS[name](DATA["x"])
-    np.testing.assert_allclose([saved.pvalue, saved.statistic], [today.pvalue, today.statistic], rtol=1e-10)
+    np.testing.assert_allclose(
+        [saved.pvalue, saved.statistic], [today.pvalue, today.statistic], rtol=1e-10
+    )
     assert (saved.sentence, saved.reject) == (today.sentence, today.reject)
 
 

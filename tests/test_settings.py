@@ -60,7 +60,10 @@ SETTINGS = {
 
 def results(*arguments):
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, *arguments], capture_output=True, text=True, env=os.environ
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ,
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return json.loads(run.stdout)

@@ -1,4 +1,6 @@
-"""What models and kernels read from outside may change between calls: every answer is of what they read now."""
+"""What models and kernels read from outside may change between calls: every answer is of what they
+read now.
+"""
 
 import types
 
@@ -16,7 +18,11 @@ OPTIONS = {"spread": 1.0}
 MODULE = types.ModuleType("settings_of_the_user")
 X = np.random.default_rng(0).normal(size=(20, 3))
 CHANGES = (1.0, 5.0, 2.0, 5.0, 1.0)
-SHORT = {"warmup": 20, "draws": 40, "sampler": lksd.samplers.HMC(step_size=0.5, inverse_mass_matrix=np.eye(3))}
+SHORT = {
+    "warmup": 20,
+    "draws": 40,
+    "sampler": lksd.samplers.HMC(step_size=0.5, inverse_mass_matrix=np.eye(3)),
+}
 
 
 def spread() -> float:
@@ -78,7 +84,9 @@ class Marginal(lksd.models.LatentVariableModel):
 
 
 class Latent(lksd.models.LatentVariableModel):
-    """z ~ N(0, I), x | z ~ N(z, read()^2 I): the score is -x / (1 + read()^2), exact with control variates."""
+    """z ~ N(0, I), x | z ~ N(z, read()^2 I): the score is -x / (1 + read()^2), exact with control
+    variates.
+    """
 
     read: str
 
@@ -98,23 +106,33 @@ class Latent(lksd.models.LatentVariableModel):
 def test_closed_scores_follow_what_the_model_reads(read):
     for value in CHANGES:
         READERS[read][0](value)
-        np.testing.assert_allclose(lksd.estimate_scores(Marginal(read), X).score, -X / value**2, rtol=1e-12)
+        np.testing.assert_allclose(
+            lksd.estimate_scores(Marginal(read), X).score, -X / value**2, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("read", ["global", "array constant", "another function"])
 def test_chains_follow_what_the_model_reads(read):
     for value in (1.0, 3.0, 1.0):
         READERS[read][0](value)
-        np.testing.assert_allclose(lksd.estimate_scores(Latent(read), X, **SHORT).score, -X / (1 + value**2), atol=1e-6)
+        np.testing.assert_allclose(
+            lksd.estimate_scores(Latent(read), X, **SHORT).score, -X / (1 + value**2), atol=1e-6
+        )
 
 
 def test_pairs_of_functions_follow_what_they_read():
     model = lksd.adapters.from_functions(
-        lambda z: -jnp.sum(z**2) / 2, lambda x, z: -jnp.sum(((x - z) / SPREAD) ** 2) / 2, initial=np.zeros(3)
+        lambda z: -jnp.sum(z**2) / 2,
+        lambda x, z: -jnp.sum(((x - z) / SPREAD) ** 2) / 2,
+        initial=np.zeros(3),
     )
     for value in (1.0, 3.0):
         by_global(value)
-        np.testing.assert_allclose(lksd.estimate_scores(model, X, warmup=100, draws=40).score, -X / (1 + value**2), atol=1e-6)
+        np.testing.assert_allclose(
+            lksd.estimate_scores(model, X, warmup=100, draws=40).score,
+            -X / (1 + value**2),
+            atol=1e-6,
+        )
 
 
 def test_methods_that_are_replaced_are_used():
@@ -139,7 +157,10 @@ def test_a_network_that_is_changed_is_used_as_it_is():
         network.factor = factor
         model = lksd.models.Decoder(network, noise=1.0, latent_dim=1)
         exact = lksd.models.PPCA(factor * np.ones((3, 1)), 1.0)
-        found, expected = lksd.estimate_scores(model, X, **SHORT | {"sampler": None}), lksd.estimate_scores(exact, X)
+        found, expected = (
+            lksd.estimate_scores(model, X, **SHORT | {"sampler": None}),
+            lksd.estimate_scores(exact, X),
+        )
         np.testing.assert_allclose(found.score, expected.score, atol=1e-6)
 
 
@@ -148,7 +169,9 @@ class Bell(lksd.kernels.Kernel):
         return jnp.exp(-jnp.sum((x - y) ** 2) / (2 * SPREAD**2))
 
 
-@pytest.mark.parametrize("kernel", [lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2) / (2 * SPREAD**2)), Bell()])
+@pytest.mark.parametrize(
+    "kernel", [lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2) / (2 * SPREAD**2)), Bell()]
+)
 def test_kernels_follow_what_they_read(kernel):
     for value in CHANGES:
         by_global(value)
@@ -157,7 +180,9 @@ def test_kernels_follow_what_they_read(kernel):
         expected = lksd.compare_scores(*given, kernel=lksd.kernels.Gaussian(value**2), seed=1)
         assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
         scores = (lksd.stein.Langevin(), kernel, X, -X)
-        oracle = lksd.stein.stein_kernel(lksd.stein.Langevin(), lksd.kernels.Gaussian(value**2), X, -X)
+        oracle = lksd.stein.stein_kernel(
+            lksd.stein.Langevin(), lksd.kernels.Gaussian(value**2), X, -X
+        )
         np.testing.assert_allclose(lksd.stein.stein_kernel(*scores), oracle, rtol=1e-9, atol=1e-9)
 
 
@@ -165,11 +190,16 @@ def test_classes_from_text_follow_what_they_read():
     """Python says of such a class that it belongs to the module builtins."""
     names = {"lksd": lksd, "jnp": jnp, "OPTIONS": OPTIONS}
     text = "jnp.exp(-jnp.sum((x - y) ** 2) / (2 * OPTIONS['spread'] ** 2))"
-    exec(f"class Text(lksd.kernels.Kernel):\n    def __call__(self, x, y):\n        return {text}", names)
+    exec(
+        f"class Text(lksd.kernels.Kernel):\n    def __call__(self, x, y):\n        return {text}",
+        names,
+    )
     for value in (1.0, 3.0):
         by_key(value)
         found = lksd.compare_scores(X, -X, -X / 2, kernel=names["Text"](), seed=1)
-        expected = lksd.compare_scores(X, -X, -X / 2, kernel=lksd.kernels.Gaussian(value**2), seed=1)
+        expected = lksd.compare_scores(
+            X, -X, -X / 2, kernel=lksd.kernels.Gaussian(value**2), seed=1
+        )
         assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
 
 
@@ -183,7 +213,9 @@ def test_samplers_follow_what_they_read():
     model = Latent("dict")
     for value in (1.0, 5.0):
         by_global(value)
-        np.testing.assert_allclose(lksd.estimate_scores(model, X, **SHORT | {"sampler": sampler}).acceptance, value)
+        np.testing.assert_allclose(
+            lksd.estimate_scores(model, X, **SHORT | {"sampler": sampler}).acceptance, value
+        )
 
 
 def test_rules_of_differentiation_follow_what_they_read():
@@ -191,7 +223,9 @@ def test_rules_of_differentiation_follow_what_they_read():
     def square(x):
         return x**2
 
-    square.defjvp(lambda primals, tangents: (primals[0] ** 2, 2 * SPREAD * primals[0] * tangents[0]))
+    square.defjvp(
+        lambda primals, tangents: (primals[0] ** 2, 2 * SPREAD * primals[0] * tangents[0])
+    )
     model = lksd.adapters.from_functions(
         lambda z: -jnp.sum(z**2) / 2, lambda x, z: -jnp.sum(square(x - z)) / 2, initial=np.zeros(3)
     )

@@ -22,7 +22,9 @@ INSIDE = {  # points inside of a declared support
     "simplex": RNG.dirichlet(np.ones(3), 20),
     (1.0, 3.0): RNG.uniform(1, 3, size=(20, 3)),
     (-np.inf, 2.0): 2 - RNG.exponential(size=(20, 3)),
-    ("real", "positive", (-1, 1)): np.stack([RNG.normal(size=20), RNG.exponential(size=20), RNG.uniform(-1, 1, 20)], 1),
+    ("real", "positive", (-1, 1)): np.stack(
+        [RNG.normal(size=20), RNG.exponential(size=20), RNG.uniform(-1, 1, 20)], 1
+    ),
 }
 
 
@@ -34,9 +36,16 @@ def back(coordinates: Coordinates, u):
     def one(u, low: float, high: float):
         if np.isfinite(low) and np.isfinite(high):
             return low + (high - low) * jax.nn.sigmoid(u)
-        return low + jnp.exp(u) if np.isfinite(low) else high - jnp.exp(-u) if np.isfinite(high) else u
+        return (
+            low + jnp.exp(u) if np.isfinite(low) else high - jnp.exp(-u) if np.isfinite(high) else u
+        )
 
-    return jnp.stack([one(*each) for each in zip(u, coordinates.lower.tolist(), coordinates.upper.tolist(), strict=True)])
+    return jnp.stack(
+        [
+            one(*each)
+            for each in zip(u, coordinates.lower.tolist(), coordinates.upper.tolist(), strict=True)
+        ]
+    )
 
 
 @pytest.mark.parametrize("declared", INSIDE, ids=str)
@@ -59,12 +68,19 @@ def test_scores_in_coordinates_are_those_of_the_transformed_density(declared):
         assert np.allclose(jax.vmap(lambda v: back(coordinates, v))(u), x, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(coordinates.score(x, raw), exact, rtol=1e-9, atol=1e-9)
     many = np.stack([raw, 2 * raw], 1)[:, None]  # batch means, (n, C, B, D)
-    np.testing.assert_allclose(coordinates.score(x, many)[:, 0, 1], coordinates.score(x, 2 * raw), rtol=1e-12)
+    np.testing.assert_allclose(
+        coordinates.score(x, many)[:, 0, 1], coordinates.score(x, 2 * raw), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("declared", "said"),
-    [("half", "expected one of"), (3, "expected 'real'"), ((1, 0), "below the upper"), (("simplex", "real"), "takes all columns")],
+    [
+        ("half", "expected one of"),
+        (3, "expected 'real'"),
+        ((1, 0), "below the upper"),
+        (("simplex", "real"), "takes all columns"),
+    ],
 )
 def test_a_support_that_means_nothing_is_refused(declared, said):
     with pytest.raises((ValueError, TypeError), match=said):
@@ -84,7 +100,9 @@ def test_true_models_of_bounded_data_are_kept_and_wrong_ones_rejected(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "through"), [(name, through) for name in FAMILIES for through in FAMILIES[name].ways])
+@pytest.mark.parametrize(
+    ("name", "through"), [(name, through) for name in FAMILIES for through in FAMILIES[name].ways]
+)
 def test_levels_and_powers_on_bounded_data(name, through):
     """All ways see the same samples, so that they differ by rounding alone."""
     family = FAMILIES[name]
@@ -93,7 +111,9 @@ def test_levels_and_powers_on_bounded_data(name, through):
     kept = sum(lksd.goodness_of_fit(x, truth).reject for x in sets)
     found = sum(lksd.goodness_of_fit(x, wrong).reject for x in sets)
     lost = sum(lksd.compare(x, truth, wrong).reject for x in sets)
-    print(f"{name}, {through}: truth rejected {kept}, wrong scale {found}, truth loses {lost} of 200")
+    print(
+        f"{name}, {through}: truth rejected {kept}, wrong scale {found}, truth loses {lost} of 200"
+    )
     assert kept <= 22
     assert found >= 160
     assert binom.sf(lost - 1, 200, 0.05) > 0.01
@@ -173,16 +193,22 @@ def test_a_model_with_mass_outside_of_the_domain_is_scored_as_restricted_to_it()
 
 def test_a_model_whose_support_misses_a_datum_is_named():
     x = np.array([[0.5], [0.2], [1.5], [0.7], [0.3]])
-    with pytest.raises(ValueError, match=r"Q \(Own\) describes numbers between 0 and 1; observation 2 has 1.5 in column 0"):
+    with pytest.raises(
+        ValueError,
+        match=r"Q \(Own\) describes numbers between 0 and 1; observation 2 has 1.5 in column 0",
+    ):
         lksd.compare(x, Own(dist.Exponential(1.0), "positive"), Own(dist.Beta(1.0, 1.0), "unit"))
 
 
 @pytest.mark.parametrize(
-    ("value", "law", "support"), [(0.0, dist.Exponential(1.0), "positive"), (1.0, dist.Beta(2.0, 2.0), "unit")]
+    ("value", "law", "support"),
+    [(0.0, dist.Exponential(1.0), "positive"), (1.0, dist.Beta(2.0, 2.0), "unit")],
 )
 def test_exact_values_at_an_end_are_refused(value, law, support):
     x = np.array([[0.5], [0.2], [value], [0.7], [0.3]])
-    with pytest.raises(ValueError, match=r"observation 2 has .* No density describes exact values at an end"):
+    with pytest.raises(
+        ValueError, match=r"observation 2 has .* No density describes exact values at an end"
+    ):
         lksd.goodness_of_fit(x, Own(law, support))
 
 
@@ -204,7 +230,9 @@ class Above(lksd.models.LatentVariableModel):
 
     def sample(self, key):
         keys = jax.random.split(key)
-        return jax.random.normal(keys[0]), self.start + jax.random.exponential(keys[1], (1,)) / self.rate
+        return jax.random.normal(keys[0]), self.start + jax.random.exponential(
+            keys[1], (1,)
+        ) / self.rate
 
 
 @pytest.mark.parametrize("number", [float, np.asarray, jnp.asarray])
@@ -212,7 +240,9 @@ def test_bounds_may_be_fields_of_a_model(number):
     x = 2 + np.random.default_rng(0).exponential(size=(50, 1))
     result = lksd.compare(x, Above(number(2.0), 3.0), Above(number(2.0), 1.0))
     assert result.operator == "Langevin, u = log(x - 2)"
-    assert lksd.goodness_of_fit(x, Own(dist.Uniform(1.0, 30.0), (1.0, 30.0))).operator.startswith("Langevin, u = log((x - 1)")
+    assert lksd.goodness_of_fit(x, Own(dist.Uniform(1.0, 30.0), (1.0, 30.0))).operator.startswith(
+        "Langevin, u = log((x - 1)"
+    )
 
 
 def test_a_composition_is_not_compared_with_a_density_on_all_of_space():
@@ -282,13 +312,17 @@ def test_integers_are_refused_by_a_model_that_declares_nothing():
             lksd.compare(data, model, Own(dist.Normal(2.0, 2.0), None, 2))
         with pytest.raises(ValueError, match="holds integers only"):
             lksd.estimate_scores(model, data)
-    result = lksd.compare(x, Own(dist.Normal(3.0, 2.0), "real", 2), Own(dist.Normal(2.0, 2.0), "real", 2))
+    result = lksd.compare(
+        x, Own(dist.Normal(3.0, 2.0), "real", 2), Own(dist.Normal(2.0, 2.0), "real", 2)
+    )
     assert any("integers only, which are treated as real numbers" in note for note in result.notes)
 
 
 def test_families_of_real_numbers_take_integers_with_a_note():
     x = np.random.default_rng(0).poisson(3, size=(120, 2))
-    models = [lksd.models.GaussianMixture([1.0], [[mean, mean]], [np.eye(2)]) for mean in (3.0, 1.0)]
+    models = [
+        lksd.models.GaussianMixture([1.0], [[mean, mean]], [np.eye(2)]) for mean in (3.0, 1.0)
+    ]
     assert any("integers only" in note for note in lksd.compare(x, *models).notes)
     assert any("integers only" in note for note in lksd.goodness_of_fit(x, models[0]).notes)
 
@@ -301,14 +335,21 @@ def test_columns_are_matched_by_name(frame):
     rng = np.random.default_rng(0)
     weight, mean = rng.normal(size=(3, 1)), np.array([0.0, 5.0, 10.0])
     values = rng.normal(size=(120, 1)) @ weight.T + rng.normal(size=(120, 3)) + mean
-    x, turned = frame(dict(zip("abc", values.T, strict=True))), frame(dict(zip("cab", values.T[[2, 0, 1]], strict=True)))
+    x, turned = (
+        frame(dict(zip("abc", values.T, strict=True))),
+        frame(dict(zip("cab", values.T[[2, 0, 1]], strict=True))),
+    )
     p, q = (lksd.models.PPCA(weight, noise, mean, columns=("a", "b", "c")) for noise in (1.0, 1.4))
-    assert np.array_equal(lksd.estimate_scores(p, turned).score, lksd.estimate_scores(p, x).score[:, [2, 0, 1]])
+    assert np.array_equal(
+        lksd.estimate_scores(p, turned).score, lksd.estimate_scores(p, x).score[:, [2, 0, 1]]
+    )
     by_chains = [lksd.estimate_scores(p, each, exact=False).batch_means for each in (x, turned)]
     assert np.array_equal(by_chains[1], by_chains[0][..., [2, 0, 1]])
     one, other = (lksd.compare(each, p, q, holdout=x) for each in (x, turned))
     assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
-    assert lksd.goodness_of_fit(turned, p).ksd == pytest.approx(lksd.goodness_of_fit(x, p).ksd, rel=1e-9)
+    assert lksd.goodness_of_fit(turned, p).ksd == pytest.approx(
+        lksd.goodness_of_fit(x, p).ksd, rel=1e-9
+    )
     with pytest.raises(ValueError, match="lacks 'b' and has also 'z'"):
         lksd.compare(frame(dict(zip("azc", values.T, strict=True))), p, q)
 
@@ -318,9 +359,13 @@ def test_scores_with_names_follow_those_of_the_data():
     kernel = lksd.kernels.IMQ.median(x)
     score_p, score_q = -x, -(x - 1) / 2
     straight = lksd.compare_scores(x, score_p, score_q, kernel)
-    assert lksd.compare_scores(x, score_p[["b", "a"]], score_q, kernel).statistic == straight.statistic
+    assert (
+        lksd.compare_scores(x, score_p[["b", "a"]], score_q, kernel).statistic == straight.statistic
+    )
     with pytest.raises(ValueError, match="score_p: expected the columns of x"):
         lksd.compare_scores(x, score_p.rename(columns={"a": "c"}), score_q, kernel)
     samples_p, samples_q = x + 1, x * 2
     direct = lksd.relative_mmd(x, samples_p, samples_q, kernel)
-    assert lksd.relative_mmd(x, samples_p[["b", "a"]], samples_q, kernel).statistic == direct.statistic
+    assert (
+        lksd.relative_mmd(x, samples_p[["b", "a"]], samples_q, kernel).statistic == direct.statistic
+    )

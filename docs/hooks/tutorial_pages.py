@@ -13,21 +13,31 @@ from mkdocs.structure.files import File
 from nbclient import NotebookClient
 
 TIMEOUT = 300  # seconds a cell
-RUN = os.environ.get("TUTORIALS") != "unrun"  # where the tests have run them, their output is not needed twice
+# where the tests have run them, their output is not needed twice
+RUN = os.environ.get("TUTORIALS") != "unrun"
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
-    """The notebook run from top to bottom in a kernel of its own; an error in a cell is an error here."""
+    """The notebook run from top to bottom in a kernel of its own; an error in a cell is an error
+    here.
+    """
     notebook = jupytext.read(path)
     with TemporaryDirectory() as folder:
-        client = NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}})
+        client = NotebookClient(
+            notebook,
+            timeout=TIMEOUT,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
+        )
         client.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # it remarks on its own sockets
         client.execute()
     return notebook
 
 
 def as_markdown(notebook: nbformat.NotebookNode, name: str) -> tuple[str, dict[str, bytes]]:
-    """The page, and the pictures it shows by their file names. What a cell says on stderr, a warning above all, is refused."""
+    """The page, and the pictures it shows by their file names. What a cell says on stderr, a
+    warning above all, is refused.
+    """
     parts: list[str] = []
     images: dict[str, bytes] = {}
     for cell in notebook.cells:
@@ -43,7 +53,9 @@ def as_markdown(notebook: nbformat.NotebookNode, name: str) -> tuple[str, dict[s
                 images[f"{name}-{len(images) + 1}.png"] = base64.b64decode(data["image/png"])
                 parts.append(f"![Output of the code above]({list(images)[-1]})")
             else:
-                parts.append(f"```text\n{(output.get('text') or data.get('text/plain', '')).rstrip()}\n```")
+                parts.append(
+                    f"```text\n{(output.get('text') or data.get('text/plain', '')).rstrip()}\n```"
+                )
     return "\n\n".join(parts) + "\n", images
 
 
@@ -51,7 +63,8 @@ def on_files(files, config):
     """Called by mkdocs once it knows the files of docs/."""
     for path in sorted((Path(config.docs_dir) / "tutorials").glob("*.py")):
         markdown, images = as_markdown(executed(path) if RUN else jupytext.read(path), path.stem)
-        markdown += f"\nThis page as a notebook, in the text format of jupytext: [{path.name}]({path.name}).\n"
+        source = f"[{path.name}]({path.name})"
+        markdown += f"\nThis page as a notebook, in the text format of jupytext: {source}.\n"
         files.append(File.generated(config, f"tutorials/{path.stem}.md", content=markdown))
         for name, content in images.items():
             files.append(File.generated(config, f"tutorials/{name}", content=content))

@@ -13,12 +13,14 @@
 # %% [markdown]
 # # Tutorial: a continuous model
 #
-# Measurements of cell nuclei, in a data set that comes with scikit-learn. First question: does a second factor help? Second
-# question: are the tails Gaussian? For the second no package has a ready model, so we write one.
+# Measurements of cell nuclei, in a data set that comes with scikit-learn. First question: does a
+# second factor help? Second question: are the tails Gaussian? For the second no package has a ready
+# model, so we write one.
 #
 # ## Data
 #
-# Five measurements, logarithms of those that are positive and skewed. One half is for fitting, the other for the tests.
+# Five measurements, logarithms of those that are positive and skewed. One half is for fitting, the
+# other for the tests.
 
 # %%
 import jax
@@ -37,13 +39,15 @@ rows = np.random.default_rng(0).permutation(len(data.data))
 x = np.log(data.data[rows][:, columns])
 train, test = x[:284], x[284:]
 centre, scale = train.mean(0), train.std(0)
-train, test = (train - centre) / scale, (test - centre) / scale  # the units come from the training half
+# the units come from the training half
+train, test = (train - centre) / scale, (test - centre) / scale
 train.shape, test.shape
 
 # %% [markdown]
 # ## One factor or two
 #
-# H0 is that the model named first fits at least as well. So the simpler one goes first: it is given up only on evidence.
+# H0 is that the model named first fits at least as well. So the simpler one goes first: it is given
+# up only on evidence.
 
 
 # %%
@@ -57,8 +61,8 @@ result = lksd.compare(test, one, two)
 print(result)
 
 # %% [markdown]
-# Scores were exact, since factor analysis has them, so the output shows no chains. The picture has the two discrepancies and
-# their difference, with intervals:
+# Scores were exact, since factor analysis has them, so the output shows no chains. The picture has
+# the two discrepancies and their difference, with intervals:
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 2.4))
@@ -76,17 +80,18 @@ print(lksd.goodness_of_fit(test, two))
 # %% [markdown]
 # ## A model with heavier tails
 #
-# Suppose that some nuclei are further from the mean than others in all measurements at once. Then the deviation has a random
-# scale, a latent s beside the factors z:
+# Suppose that some nuclei are further from the mean than others in all measurements at once. Then
+# the deviation has a random scale, a latent s beside the factors z:
 #
 #     x = mean + exp(spread s) (loadings z + noise),    s ~ N(0, 1)
 #
-# Given s the factors can be integrated out by hand: x given s is Gaussian with covariance exp(2 spread s) (loadings loadings' +
-# noise). What can be integrated out should be, since chains then have less to do. The latent that is left is one number. The
-# marginal density has no closed form; the class says what is needed for one observation, and chains do the rest.
+# Given s the factors can be integrated out by hand: x given s is Gaussian with covariance exp(2
+# spread s) (loadings loadings' + noise). What can be integrated out should be, since chains then
+# have less to do. The latent that is left is one number. The marginal density has no closed form;
+# the class says what is needed for one observation, and chains do the rest.
 #
-# Dividing by the root of E exp(2 spread s) keeps the covariance of the Gaussian model, so that only the tails differ. Neither
-# model is the simpler one to hold on to, so the test is two-sided.
+# Dividing by the root of E exp(2 spread s) keeps the covariance of the Gaussian model, so that only
+# the tails differ. Neither model is the simpler one to hold on to, so the test is two-sided.
 
 
 # %%
@@ -111,7 +116,9 @@ class HeavyTails(lksd.models.LatentVariableModel):
     def sample(self, key):
         key_s, key_x = jax.random.split(key)
         s = jax.random.normal(key_s)
-        return s, self.mean + self.size(s) * jnp.linalg.cholesky(self.covariance) @ jax.random.normal(key_x, self.mean.shape)
+        return s, self.mean + self.size(s) * jnp.linalg.cholesky(
+            self.covariance
+        ) @ jax.random.normal(key_x, self.mean.shape)
 
 
 heavy = HeavyTails(two.mean, two.loadings @ two.loadings.T + np.diag(two.noise_variance))
@@ -120,20 +127,23 @@ print(tails.diagnostics)
 print(tails.sentence)
 
 # %% [markdown]
-# The guess was wrong, on this evidence: heavier tails of this kind make the model worse. Before believing it, look at the
-# diagnostics: the largest R-hat, the share of the variance that is MCMC noise, and by how much T moves with where chains began.
-# And test the model on data of its own, where it must not be rejected; a slip in the class would show here:
+# The guess was wrong, on this evidence: heavier tails of this kind make the model worse. Before
+# believing it, look at the diagnostics: the largest R-hat, the share of the variance that is MCMC
+# noise, and by how much T moves with where chains began. And test the model on data of its own,
+# where it must not be rejected; a slip in the class would show here:
 
 # %%
 with jax.enable_x64(True):
-    own = np.asarray(jax.vmap(lambda key: heavy.sample(key)[1])(jax.random.split(jax.random.key(0), len(test))))
+    own = np.asarray(
+        jax.vmap(lambda key: heavy.sample(key)[1])(jax.random.split(jax.random.key(0), len(test)))
+    )
 print(f"p = {lksd.goodness_of_fit(own, heavy, draws=200).pvalue:.2f}")
 
 # %% [markdown]
 # ## Which observations decide
 #
-# The parts of the observations sum to the difference, here negative. They can be set against anything that is known about the
-# observations:
+# The parts of the observations sum to the difference, here negative. They can be set against
+# anything that is known about the observations:
 
 # %%
 distance = np.sqrt(np.sum(test**2, 1))
@@ -147,6 +157,6 @@ figure.tight_layout()
 # %% [markdown]
 # ## What was learnt
 #
-# Two factors are closer to fresh data than one, and still do not fit. A common random scale is not what is missing. Each answer
-# was one test on the same held-out half; three tests at level 0.05 make a false alarm more often than one test does. Plan them,
-# or split the level between them.
+# Two factors are closer to fresh data than one, and still do not fit. A common random scale is not
+# what is missing. Each answer was one test on the same held-out half; three tests at level 0.05
+# make a false alarm more often than one test does. Plan them, or split the level between them.

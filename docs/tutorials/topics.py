@@ -13,13 +13,14 @@
 # %% [markdown]
 # # Tutorial: a topic model
 #
-# How many topics? Likelihoods of held-out documents are hard to come by for topic models; the test needs only posterior draws of
-# the topics of words. The documents are docstrings of NumPy and SciPy, which are at hand wherever this library is.
+# How many topics? Likelihoods of held-out documents are hard to come by for topic models; the test
+# needs only posterior draws of the topics of words. The documents are docstrings of NumPy and
+# SciPy, which are at hand wherever this library is.
 #
 # ## Documents
 #
-# One document for each function: its first 60 words of three letters or more, without stop words. Texts that occur twice are
-# taken once, since the test takes documents as independent.
+# One document for each function: its first 60 words of three letters or more, without stop words.
+# Texts that occur twice are taken once, since the test takes documents as independent.
 
 # %%
 import importlib
@@ -34,14 +35,31 @@ from gensim.parsing.preprocessing import STOPWORDS
 
 import lksd
 
-MODULES = ["numpy", "numpy.fft", "numpy.linalg", "scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage"]
-MODULES += ["scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.spatial", "scipy.special", "scipy.cluster.hierarchy"]
+MODULES = [
+    "numpy",
+    "numpy.fft",
+    "numpy.linalg",
+    "scipy.integrate",
+    "scipy.interpolate",
+    "scipy.linalg",
+    "scipy.ndimage",
+]
+MODULES += [
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.sparse",
+    "scipy.spatial",
+    "scipy.special",
+    "scipy.cluster.hierarchy",
+]
 
 texts = {}
 for module in map(importlib.import_module, MODULES):
     for name in sorted(module.__all__):
         text = inspect.getdoc(getattr(module, name)) or ""
-        words = [word for word in re.findall(r"[a-z]{3,}", text.lower()) if word not in STOPWORDS][:60]
+        words = [word for word in re.findall(r"[a-z]{3,}", text.lower()) if word not in STOPWORDS][
+            :60
+        ]
         if len(words) >= 40:
             texts[" ".join(words)] = words
 documents = list(texts.values())
@@ -50,8 +68,9 @@ print(len(documents), documents[0][:8])
 # %% [markdown]
 # ## Train on one part
 #
-# The vocabulary comes from the training documents. A word that the models do not know has no probability, so it is left out of
-# the test documents too: the comparison is about the words that are known.
+# The vocabulary comes from the training documents. A word that the models do not know has no
+# probability, so it is left out of the test documents too: the comparison is about the words that
+# are known.
 
 # %%
 order = np.random.default_rng(0).permutation(len(documents))
@@ -65,7 +84,9 @@ corpus = [dictionary.doc2bow(words) for words in train]
 
 
 def trained(topics):
-    model = LdaModel(corpus, num_topics=topics, id2word=dictionary, passes=4, alpha="auto", random_state=0)
+    model = LdaModel(
+        corpus, num_topics=topics, id2word=dictionary, passes=4, alpha="auto", random_state=0
+    )
     return lksd.adapters.from_gensim(model)
 
 
@@ -74,8 +95,9 @@ two, six = trained(2), trained(6)
 # %% [markdown]
 # ## Test on the other
 #
-# Documents are lists of token ids, and may differ in length. For two topics the ratios of probabilities are exact (a dynamic
-# program over topic counts); for six they come from collapsed Gibbs chains.
+# Documents are lists of token ids, and may differ in length. For two topics the ratios of
+# probabilities are exact (a dynamic program over topic counts); for six they come from collapsed
+# Gibbs chains.
 
 # %%
 ids = [[i for i in dictionary.doc2idx(words) if i >= 0] for words in held_out]
@@ -84,13 +106,15 @@ result = lksd.compare(test, two, six, draws=600)
 print(result)
 
 # %% [markdown]
-# Two hypotheses were tested, one for each operator, and the p-values are corrected for that. They see different faults:
-# `Difference` looks at ratios of probabilities, `Barker` at bounded weights. Here they disagree: each model has a fault that the
-# other has not, and which matters more is not for a test to say. `result.tests` has the answer of each.
+# Two hypotheses were tested, one for each operator, and the p-values are corrected for that. They
+# see different faults: `Difference` looks at ratios of probabilities, `Barker` at bounded weights.
+# Here they disagree: each model has a fault that the other has not, and which matters more is not
+# for a test to say. `result.tests` has the answer of each.
 #
 # ## Which documents and words decide
 #
-# Parts of documents sum to the difference, and so do parts of words. A positive part speaks for six topics.
+# Parts of documents sum to the difference, and so do parts of words. A positive part speaks for six
+# topics.
 
 # %%
 for word, part in result.words.top(8):
@@ -107,6 +131,6 @@ figure.tight_layout()
 # %% [markdown]
 # ## And more topics?
 #
-# Asking again with twenty topics is a second test on the same documents. Correct for it, for example by testing each at half the
-# level, or keep fresh documents for it. What the answer does not say: that six topics are right, or that they mean something to a
-# reader.
+# Asking again with twenty topics is a second test on the same documents. Correct for it, for
+# example by testing each at half the level, or keep fresh documents for it. What the answer does
+# not say: that six topics are right, or that they mean something to a reader.

@@ -12,7 +12,15 @@ from ._validation import LksdWarning
 from .domains import discrete_operators
 from .inference.mmd import relative_mmd
 from .options import Chains, Decision, Run
-from .results import ComparisonResult, Diagnostics, GoodnessOfFitResult, MMDResult, RankResult, Words, load_result
+from .results import (
+    ComparisonResult,
+    Diagnostics,
+    GoodnessOfFitResult,
+    MMDResult,
+    RankResult,
+    Words,
+    load_result,
+)
 from .scores import ScoreEstimate, estimate_scores, load_scores
 from .verbs import (
     compare,

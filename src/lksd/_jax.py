@@ -1,4 +1,6 @@
-"""How this library runs on JAX: its settings, devices, and compiled programs with their one bounded cache."""
+"""How this library runs on JAX: its settings, devices, and compiled programs with their one bounded
+cache.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,21 @@ import numpy as np
 from ._steps import steps_of
 
 KEPT = 128  # programs; one takes a few megabytes
-FIXED = ("lksd", "jax", "jaxlib", "equinox", "numpy", "builtins")  # packages whose code does not change in a process
-PLAIN = (bool, int, float, complex, str, bytes, type(None), np.ndarray, np.generic, np.dtype, jax.Array)
+# packages whose code does not change in a process
+FIXED = ("lksd", "jax", "jaxlib", "equinox", "numpy", "builtins")
+PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    np.ndarray,
+    np.generic,
+    np.dtype,
+    jax.Array,
+)
 
 CONFIG: Any = jax.config
 Params = ParamSpec("Params")
@@ -33,7 +48,9 @@ Result = TypeVar("Result")
 
 
 def settings() -> ExitStack:
-    """JAX as this library is tested with, in the calling thread: whatever the user's settings are, the results are the same."""
+    """JAX as this library is tested with, in the calling thread: whatever the user's settings are,
+    the results are the same.
+    """
     stack = ExitStack()
     for one in (
         jax.enable_x64(True),
@@ -42,7 +59,8 @@ def settings() -> ExitStack:
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
         jax.default_matmul_precision(None),
-        jax.debug_nans(False),  # a search for a step size may leave the finite numbers, and is told so
+        # a search for a step size may leave the finite numbers, and is told so
+        jax.debug_nans(False),
         jax.debug_infs(False),
         jax.disable_jit(False),
     ):
@@ -51,7 +69,8 @@ def settings() -> ExitStack:
 
 
 def float64(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Run ``function`` with 64-bit JAX types and the other ``settings`` in the calling thread, and restore them after.
+    """Run ``function`` with 64-bit JAX types and the other ``settings`` in the calling thread, and
+    restore them after.
 
     Differences of discrepancies cancel heavily, so everything from the scores to the decision is
     computed in double precision whatever the user's JAX flags are.
@@ -66,7 +85,9 @@ def float64(function: Callable[Params, Result]) -> Callable[Params, Result]:
 
 
 def float64_values(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """The same for a function of arrays that may also be traced: inside a transformation the caller's precision holds."""
+    """The same for a function of arrays that may also be traced: inside a transformation the
+    caller's precision holds.
+    """
 
     @wraps(function)
     def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -95,24 +116,36 @@ def as_float64(value) -> np.ndarray:
 
 
 def devices() -> list[Any]:
-    """Where work may run: the device, or the first of the backend, that ``jax.default_device`` names in this thread; or all."""
+    """Where work may run: the device, or the first of the backend, that ``jax.default_device``
+    names in this thread; or all.
+    """
     chosen = CONFIG.jax_default_device
-    return jax.local_devices() if chosen is None else [jax.local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen]
+    return (
+        jax.local_devices()
+        if chosen is None
+        else [jax.local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen]
+    )
 
 
 def on_processor() -> bool:
-    """Whether programs run on a processor, not on an accelerator: what is fast on one is often slow on the other."""
+    """Whether programs run on a processor, not on an accelerator: what is fast on one is often slow
+    on the other.
+    """
     return devices()[0].platform == "cpu"
 
 
 def device_memory() -> int | None:
-    """The bytes of an accelerator that JAX may use; None for a processor, or where the device does not say."""
+    """The bytes of an accelerator that JAX may use; None for a processor, or where the device does
+    not say.
+    """
     stats = None if on_processor() else devices()[0].memory_stats()
     return stats.get("bytes_limit") if stats else None
 
 
 def cores() -> list[int]:
-    """The processors that this process may use. Containers and ``taskset`` leave it fewer than the machine has."""
+    """The processors that this process may use. Containers and ``taskset`` leave it fewer than the
+    machine has.
+    """
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
@@ -165,10 +198,11 @@ _call: ContextVar[dict | None] = ContextVar("call", default=None)
 
 
 def clear_caches() -> None:
-    """Forget all compiled programs of this library, and free their memory. The next call compiles what it needs.
+    """Forget all compiled programs of this library, and free their memory. The next call compiles
+    what it needs.
 
-    At most the 128 programs that were used last are kept anyway, a few megabytes each. What JAX itself keeps is left alone; see
-    ``jax.clear_caches``.
+    At most the 128 programs that were used last are kept anyway, a few megabytes each. What JAX
+    itself keeps is left alone; see ``jax.clear_caches``.
 
     Examples
     --------
@@ -179,7 +213,9 @@ def clear_caches() -> None:
 
 
 def one_call(function):
-    """The decorator of a function in whose course nothing that models read from outside changes: it is looked at once."""
+    """The decorator of a function in whose course nothing that models read from outside changes: it
+    is looked at once.
+    """
 
     @wraps(function)
     def wrapper(*args, **kwargs):
@@ -198,28 +234,37 @@ class Program(NamedTuple):
     """An executable that takes what the function takes."""
 
     executable: Any
-    runs_alone: bool  # since it calls LAPACK: two such programs at the same time can wait for each other for ever
+    # since it calls LAPACK: two such programs at the same time can wait for each other for ever
+    runs_alone: bool
 
     def __call__(self, *given):
         return self.executable(eqx.filter(given, eqx.is_array))
 
 
-def compiled(function, *arguments, seen: Callable[[], Hashable] | None = None, optimised: bool = False) -> Program:
-    """``function`` compiled for these arguments; arrays may differ at the next call, everything else is part of the program.
+def compiled(
+    function, *arguments, seen: Callable[[], Hashable] | None = None, optimised: bool = False
+) -> Program:
+    """``function`` compiled for these arguments; arrays may differ at the next call, everything
+    else is part of the program.
 
-    Code from outside, such as the model of a user, may read variables that have changed since. Where there is some, the program is
-    traced again at every call and found by its steps and constants; or by what ``seen()`` returns, where that tells as much sooner.
+    Code from outside, such as the model of a user, may read variables that have changed since.
+    Where there is some, the program is traced again at every call and found by its steps and
+    constants; or by what ``seen()`` returns, where that tells as much sooner.
 
-    On a processor XLA's full optimisation (``optimised``) takes two to three times as long to compile most of these programs and
-    makes them no faster.
+    On a processor XLA's full optimisation (``optimised``) takes two to three times as long to
+    compile most of these programs and makes them no faster.
     """
 
     @cache
     def trace():
         arrays, static = eqx.partition(arguments, eqx.is_array)
-        options: dict[str, Any] = {} if optimised or not on_processor() else {"xla_backend_optimization_level": 1}
+        options: dict[str, Any] = (
+            {} if optimised or not on_processor() else {"xla_backend_optimization_level": 1}
+        )
         # A function of its own, since JAX remembers the traces of those that it has seen.
-        return jax.jit(lambda given: function(*eqx.combine(given, static)), compiler_options=options).trace(arrays)
+        return jax.jit(
+            lambda given: function(*eqx.combine(given, static)), compiler_options=options
+        ).trace(arrays)
 
     def build() -> Program:
         executable = trace().lower().compile()
@@ -230,12 +275,16 @@ def compiled(function, *arguments, seen: Callable[[], Hashable] | None = None, o
 
 
 def remembered(function, *arguments, seen: Callable[[], Hashable]):
-    """``function(*arguments)``, which depends on the shapes of arrays alone, computed once for all arguments of the same shapes."""
+    """``function(*arguments)``, which depends on the shapes of arrays alone, computed once for all
+    arguments of the same shapes.
+    """
     return once(function, arguments, lambda: function(*arguments), seen)
 
 
 def program(function):
-    """The decorator of a function of arrays, models and kernels that is compiled; inside another program it is part of that."""
+    """The decorator of a function of arrays, models and kernels that is compiled; inside another
+    program it is part of that.
+    """
 
     @wraps(function)
     def wrapper(*given):
@@ -247,22 +296,30 @@ def program(function):
     return wrapper
 
 
-def once(name: Hashable, arguments: tuple, build: Callable[[], Any], seen: Callable[[], Hashable] | None = None) -> Any:
+def once(
+    name: Hashable,
+    arguments: tuple,
+    build: Callable[[], Any],
+    seen: Callable[[], Hashable] | None = None,
+) -> Any:
     """``build()`` under this name for arguments of these shapes: asked for once within a call.
 
-    With ``seen`` it is kept among the programs for the calls that follow, which find it again where ``seen()`` is the same.
+    With ``seen`` it is kept among the programs for the calls that follow, which find it again where
+    ``seen()`` is the same.
     """
     known, key = _call.get(), (name, *shapes_of(arguments))
     try:
         hash(key)
     except TypeError as error:
         raise TypeError(
-            "model or sampler: expected fields that are numbers, arrays, strings, tuples or functions; "
-            f"one is of another kind ({error}). Make it one of these."
+            "model or sampler: expected fields that are numbers, arrays, strings, tuples or "
+            f"functions; one is of another kind ({error}). Make it one of these."
         ) from error
     if known is not None and key in known:
         return known[key]
-    made = build() if seen is None else programs.get(key if fixed(arguments) else (key, seen()), build)
+    made = (
+        build() if seen is None else programs.get(key if fixed(arguments) else (key, seen()), build)
+    )
     if known is not None:
         known[key] = made
     return made
@@ -277,7 +334,9 @@ def shapes_of(arguments: Any) -> tuple:
 
 
 def fixed(value: Any) -> bool:
-    """Whether all code in it is of this library or of those that it rests on, which reads nothing that changes."""
+    """Whether all code in it is of this library or of those that it rests on, which reads nothing
+    that changes.
+    """
     if isinstance(value, PLAIN):
         return True
     if isinstance(value, (FunctionType, BuiltinFunctionType, type)):
@@ -290,13 +349,18 @@ def fixed(value: Any) -> bool:
         return all(map(fixed, value.values()))
     if hasattr(value, "__wrapped__"):
         return fixed(value.__wrapped__)
-    return all(map(fixed, vars(value).values())) if isinstance(value, eqx.Module) else type(value).__module__.startswith("lksd.")
+    return (
+        all(map(fixed, vars(value).values()))
+        if isinstance(value, eqx.Module)
+        else type(value).__module__.startswith("lksd.")
+    )
 
 
 def is_ours(value: Any) -> bool:
     package = (getattr(value, "__module__", type(value).__module__) or "").partition(".")[0]
     if package == "builtins" and isinstance(value, type):
-        return getattr(builtins, value.__name__, None) is value  # a class that exec made says the same of itself
+        # a class that exec made says the same of itself
+        return getattr(builtins, value.__name__, None) is value
     return package in FIXED
 
 
@@ -304,22 +368,29 @@ def is_ours(value: Any) -> bool:
 
 
 def room(n: int, least: int = 1) -> int:
-    """The next of ``least`` times 1, 2, 3, 4, 6, 8, 12, 16, ...: at most half as much again is added."""
+    """The next of ``least`` times 1, 2, 3, 4, 6, 8, 12, 16, ...: at most half as much again is
+    added.
+    """
     blocks = -(-n // least)
     power = 1 << max(blocks - 1, 0).bit_length()
     return least * (3 * power // 4 if power >= 4 and blocks <= 3 * power // 4 else power)
 
 
 def longer(array: np.ndarray, length: int) -> np.ndarray:
-    """The array with its last row repeated up to a length, so that padding never lies far from the data."""
+    """The array with its last row repeated up to a length, so that padding never lies far from the
+    data.
+    """
     return np.concatenate([array, np.repeat(array[-1:], length - len(array), 0)])
 
 
 def in_parts(function: Any, arrays: tuple[np.ndarray, ...], least: int, most: int) -> Any:
-    """``function`` of the rows of arrays that all have n, by programs for few lengths between ``least`` and ``most`` rows."""
+    """``function`` of the rows of arrays that all have n, by programs for few lengths between
+    ``least`` and ``most`` rows.
+    """
     n, found = len(arrays[0]), []
     for start in range(0, n, most):
         length = min(room(min(n - start, most), least), most)
         made = function(*[longer(array[start : start + most], length) for array in arrays])
         found.append(jax.tree.map(np.asarray, made))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n], *found)  # the last part alone is padded
+    # the last part alone is padded
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n], *found)

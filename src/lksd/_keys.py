@@ -1,4 +1,6 @@
-"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order, device or settings of JAX."""
+"""Keys: an observation's chain depends on the seed and on its id, whatever the batch, order, device
+or settings of JAX.
+"""
 
 from __future__ import annotations
 

@@ -158,11 +158,16 @@ def read_record(kind: type[Any], verb: str, allowed: Any, keywords: dict[str, An
     names = [one.name for one in fields(kind) if one.name in keywords]
     if not isinstance(whole, kind):
         if whole is not None and kind.keyword not in names:
-            raise TypeError(f"{kind.keyword}: expected a lksd.{kind.__name__}; got {whole!r}. Give a record, or single options.")
+            raise TypeError(
+                f"{kind.keyword}: expected a lksd.{kind.__name__}; got {whole!r}. Give a record, "
+                "or single options."
+            )
         return kind(**{name: keywords[name] for name in names})
     for name in names:
         if name != kind.keyword:
-            raise TypeError(f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out.")
+            raise TypeError(
+                f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out."
+            )
     for name in whole.changed():
         if name not in allowed and name != "alternative":
             raise TypeError(f"{name}: {verb} does not take this option. Leave it out of {whole}.")
@@ -184,7 +189,9 @@ def verb(function: Callable[Params, Result]) -> Callable[Params, Result]:
         known = {one.name: one.default for one in fields(kind)} | {kind.keyword: None}
         explained = parameter_texts(kind)
         for name in [one for one in known if one in types]:
-            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=known[name], annotation=types[name]))
+            parameters.append(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=known[name], annotation=types[name])
+            )
             texts.append(explained[name])
     wrapper.__signature__ = signature(function).replace(parameters=parameters)
     before, examples, after = cleandoc(function.__doc__ or "").partition("\nExamples\n")
@@ -200,5 +207,8 @@ def parameter_texts(kind: type[Record]) -> dict[str, str]:
         if line and not line.startswith(" "):
             name = line.partition(" :")[0]
         found[name] = f"{found[name]}\n{line}" if name in found else line
-    whole = f"{kind.keyword} : lksd.{kind.__name__}, optional\n    The options of a {kind.__name__} record as one."
+    whole = (
+        f"{kind.keyword} : lksd.{kind.__name__}, optional\n    The options of a {kind.__name__} "
+        "record as one."
+    )
     return {kind.keyword: whole} | {one: text.rstrip() for one, text in found.items()}

@@ -1,4 +1,6 @@
-"""One line on a terminal or in a notebook for work that takes longer than two seconds; nothing elsewhere."""
+"""One line on a terminal or in a notebook for work that takes longer than two seconds; nothing
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ _wanted: ContextVar[bool | None] = ContextVar("progress", default=None)
 def progress_wanted(progress: bool | None) -> Iterator[None]:
     """None shows the line on a terminal and in a notebook only; True always, False never."""
     if progress not in (None, True, False):
-        raise TypeError(f"progress: expected True, False or None; got {progress!r}. None shows a line on a terminal only.")
+        raise TypeError(
+            f"progress: expected True, False or None; got {progress!r}. None shows a line on a "
+            "terminal only."
+        )
     token = _wanted.set(_wanted.get() if progress is None else progress)
     try:
         yield
@@ -29,8 +34,13 @@ def progress_wanted(progress: bool | None) -> Iterator[None]:
 
 @contextmanager
 def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function to call with the amount of work done; the line appears after ``DELAY`` seconds."""
-    wanted, shell = _wanted.get(), sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    """Gives a function to call with the amount of work done; the line appears after ``DELAY``
+    seconds.
+    """
+    wanted, shell = (
+        _wanted.get(),
+        sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None,
+    )
     notebook = hasattr(shell, "kernel")  # of a notebook's kernel
     if not (notebook or sys.stderr.isatty() if wanted is None else wanted):
         yield lambda amount: None
@@ -52,11 +62,24 @@ class TerminalLine:
 
     def __init__(self, label: str, total: int):
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f} %"),
+            TimeElapsedColumn(),
+        )
         console = Console(stderr=True, force_terminal=True)
-        self.bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
+        self.bar = Progress(
+            *columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True
+        )
         self.start, self.stop = self.bar.start, self.bar.stop
         self.advance = partial(self.bar.advance, self.bar.add_task(label, total=total))
 
@@ -86,4 +109,7 @@ class NotebookLine:
         elapsed = time.monotonic() - self.began
         left = f", {elapsed * (self.total - self.done) / self.done:.0f} s left" if self.done else ""
         text = f"{self.label} {self.done / self.total:.0%}, {elapsed:.0f} s{left}"
-        return {"text/plain": text, "text/html": f'<progress max="{self.total}" value="{self.done}"></progress> {text}'}
+        return {
+            "text/plain": text,
+            "text/html": f'<progress max="{self.total}" value="{self.done}"></progress> {text}',
+        }

@@ -1,4 +1,6 @@
-"""What a traced function does, as a value: two traces are equal only if they would become the same program."""
+"""What a traced function does, as a value: two traces are equal only if they would become the same
+program.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-# Parameters that say nothing about the program: rules of differentiation, which have been applied when a function is traced, and a
-# function whose trace stands beside it.
+# Parameters that say nothing about the program: rules of differentiation, which have been applied
+# when a function is traced, and a function whose trace stands beside it.
 UNUSED = {
     "custom_jvp_call": {"jvp_jaxpr_fun", "jvp_jaxpr_thunk"},
     "custom_vjp_call": {"fwd_jaxpr_thunk", "bwd", "out_trees"},
@@ -21,7 +23,9 @@ UNUSED = {
 
 
 class Same:
-    """Something that cannot be looked into: equal to itself alone, and kept, so that nothing else gets its address."""
+    """Something that cannot be looked into: equal to itself alone, and kept, so that nothing else
+    gets its address.
+    """
 
     def __init__(self, thing: Any):
         self.thing = thing
@@ -34,10 +38,16 @@ class Same:
 
 
 def steps(function: Callable, *arguments) -> Hashable:
-    """What ``function`` does with arrays of these shapes and types, and the form of what it returns."""
-    arrays, static = eqx.partition(arguments, lambda leaf: eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct))
+    """What ``function`` does with arrays of these shapes and types, and the form of what it
+    returns.
+    """
+    arrays, static = eqx.partition(
+        arguments, lambda leaf: eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+    )
     # A function of its own, since JAX remembers the traces of those that it has seen.
-    closed, out = jax.make_jaxpr(lambda given: function(*eqx.combine(given, static)), return_shape=True)(arrays)
+    closed, out = jax.make_jaxpr(
+        lambda given: function(*eqx.combine(given, static)), return_shape=True
+    )(arrays)
     return steps_of(closed), jax.tree.structure(out)
 
 
@@ -54,15 +64,29 @@ def steps_of(closed: Any) -> Hashable:
         numbers: dict[Any, int] = {}
 
         def atom(one: Any) -> Hashable:
-            return (one.aval, content(one.val)) if isinstance(one, Literal) else numbers.setdefault(one, len(numbers))
+            return (
+                (one.aval, content(one.val))
+                if isinstance(one, Literal)
+                else numbers.setdefault(one, len(numbers))
+            )
 
         def named(variables: Any) -> Hashable:
             return tuple((atom(one), one.aval) for one in variables)
 
         def equation(one: Any) -> Hashable:
             unused = UNUSED.get(one.primitive.name, ())
-            given = tuple((name, value(part)) for name, part in sorted(one.params.items()) if name not in unused)
-            return one.primitive, tuple(map(atom, one.invars)), named(one.outvars), given, value(one.ctx)
+            given = tuple(
+                (name, value(part))
+                for name, part in sorted(one.params.items())
+                if name not in unused
+            )
+            return (
+                one.primitive,
+                tuple(map(atom, one.invars)),
+                named(one.outvars),
+                given,
+                value(one.ctx),
+            )
 
         inputs = named((*jaxpr.constvars, *jaxpr.invars))
         return inputs, tuple(map(equation, jaxpr.eqns)), tuple(map(atom, jaxpr.outvars))
@@ -89,11 +113,18 @@ def steps_of(closed: Any) -> Hashable:
 
 def content(constant: Any) -> Hashable:
     """A number or an array by its bits, so that 0.0 is not -0.0, nor 1 True, and NaN is itself."""
-    if isinstance(constant, jax.Array) and jax.dtypes.issubdtype(constant.dtype, jax.dtypes.extended):
+    if isinstance(constant, jax.Array) and jax.dtypes.issubdtype(
+        constant.dtype, jax.dtypes.extended
+    ):
         return str(constant.dtype), content(jax.random.key_data(constant))
     if isinstance(constant, (bool, int, float, complex)):
         return type(constant), repr(constant)
     array = np.asarray(constant)
     if array.dtype.hasobject:
         return Same(constant)
-    return type(constant), array.dtype.str, array.shape, sha256(np.ascontiguousarray(array).tobytes()).digest()
+    return (
+        type(constant),
+        array.dtype.str,
+        array.shape,
+        sha256(np.ascontiguousarray(array).tobytes()).digest(),
+    )

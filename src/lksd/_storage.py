@@ -36,9 +36,11 @@ NOT_ARRAYS = (
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:
-    """Replace the file at once, by one that is whole and on the disk; where that fails, what was there stays.
+    """Replace the file at once, by one that is whole and on the disk; where that fails, what was
+    there stays.
 
-    Links are followed, and permissions of a file that is there are kept. What cannot be replaced, such as a pipe, is written to.
+    Links are followed, and permissions of a file that is there are kept. What cannot be replaced,
+    such as a pipe, is written to.
     """
     content = content.encode() if isinstance(content, str) else content
     try:
@@ -56,7 +58,8 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
             file.flush()
             os.fsync(file.fileno())
         if mode is None:
-            mask = os.umask(0o077)  # the permissions of a new file, which only setting the mask tells
+            # the permissions of a new file, which only setting the mask tells
+            mask = os.umask(0o077)
             os.umask(mask)
         os.chmod(draft, 0o666 & ~mask if mode is None else stat.S_IMODE(mode))
         os.replace(draft, path)
@@ -85,5 +88,9 @@ def arrays_checksum(arrays: dict[str, np.ndarray]) -> str:
     """Of arrays by their names, with their types and shapes."""
     every = sorted((name, np.ascontiguousarray(array)) for name, array in arrays.items())
     return checksum(
-        *(part for name, one in every for part in (name.encode(), f"{one.dtype.str}{one.shape}".encode(), one.tobytes()))
+        *(
+            part
+            for name, one in every
+            for part in (name.encode(), f"{one.dtype.str}{one.shape}".encode(), one.tobytes())
+        )
     )

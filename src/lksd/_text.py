@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parent
 INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
-UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # control characters, marks of direction, line separators
+# control characters, marks of direction, line separators
+UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def number(value: float) -> str:
@@ -24,12 +25,23 @@ def pvalue_cell(pvalue: float) -> str:
 
 
 def pvalue_text(pvalue: float) -> str:
-    return "p < 0.0001" if pvalue < 1e-4 else f"p = {pvalue:.4f}" if pvalue < 0.1 else f"p = {pvalue:.2f}"
+    return (
+        "p < 0.0001"
+        if pvalue < 1e-4
+        else f"p = {pvalue:.4f}"
+        if pvalue < 0.1
+        else f"p = {pvalue:.2f}"
+    )
 
 
 def visible(text: str) -> str:
-    """The text in one line, with every character that would act instead of being read as its escape."""
-    return "".join(char.encode("unicode_escape").decode() if unicodedata.category(char) in UNSEEN else char for char in str(text))
+    """The text in one line, with every character that would act instead of being read as its
+    escape.
+    """
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) in UNSEEN else char
+        for char in str(text)
+    )
 
 
 class Table(NamedTuple):
@@ -45,7 +57,10 @@ class Table(NamedTuple):
         widths = [max(len(row[column]) for row in rows) for column in range(len(self.header))]
 
         def line(row: Sequence[str]) -> str:
-            cells = (cell.ljust(widths[i]) if i in self.left else cell.rjust(widths[i]) for i, cell in enumerate(row))
+            cells = (
+                cell.ljust(widths[i]) if i in self.left else cell.rjust(widths[i])
+                for i, cell in enumerate(row)
+            )
             return "  ".join(cells).rstrip()
 
         lines = [line(row) for row in rows]
@@ -58,7 +73,9 @@ def rhat_text(rhat: float) -> str:
 
 
 def line_of(error: BaseException) -> str | None:
-    """The file and line of the user's code in which an error was raised, or None where it was raised in this package."""
+    """The file and line of the user's code in which an error was raised, or None where it was
+    raised in this package.
+    """
     found = None
     for frame in traceback.extract_tb(error.__traceback__):
         path = Path(frame.filename)

@@ -30,7 +30,9 @@ _said: ContextVar[list[str] | None] = ContextVar("said", default=None)
 
 @contextmanager
 def about(name: str) -> Iterator[None]:
-    """Warnings given inside begin with this name, which says which of several models they are about."""
+    """Warnings given inside begin with this name, which says which of several models they are
+    about.
+    """
     token = _subject.set(name)
     try:
         yield
@@ -50,7 +52,9 @@ def warn(message: str) -> None:
 
 
 def noted(function: Callable) -> Callable:
-    """``function``, whose result has all warnings that were given on the way among its ``notes``."""
+    """``function``, whose result has all warnings that were given on the way among its
+    ``notes``.
+    """
 
     @wraps(function)
     def call(*args, **options):
@@ -70,50 +74,78 @@ def to_numpy(name: str, value) -> np.ndarray:
     """A numeric NumPy array from an array, a nested list or a data frame of numeric columns."""
     if hasattr(value, "toarray"):
         raise TypeError(
-            f"{name}: got a sparse matrix, which is read as word counts and only fits a BagOfWords kernel. "
-            "Use .toarray() if these are plain numbers."
+            f"{name}: got a sparse matrix, which is read as word counts and only fits a BagOfWords "
+            "kernel. Use .toarray() if these are plain numbers."
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
-        raise ValueError(f"{name}: expected no missing values; the one at index {where} is masked. Remove or impute them first.")
+        raise ValueError(
+            f"{name}: expected no missing values; the one at index {where} is masked. Remove or "
+            "impute them first."
+        )
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise TypeError(f"{name}: expected a rectangular array; its rows differ in length. Pad them or check the data.") from error
+        raise TypeError(
+            f"{name}: expected a rectangular array; its rows differ in length. Pad them or check "
+            "the data."
+        ) from error
     if array.dtype == object:
         array = numbers_of(name, array)
     if array.dtype == bool:
         return array.astype(np.int64)
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise TypeError(f"{name}: expected real numbers; got values of type {array.dtype}. Keep the numeric columns only.")
+        raise TypeError(
+            f"{name}: expected real numbers; got values of type {array.dtype}. Keep the numeric "
+            "columns only."
+        )
     return array
 
 
 def column_names(value) -> tuple[str, ...] | None:
     """The names of a data frame's columns; None for anything else."""
     names = getattr(value, "columns", None)
-    return None if names is None or not hasattr(value, "to_numpy") else tuple(str(name) for name in names)
+    return (
+        None
+        if names is None or not hasattr(value, "to_numpy")
+        else tuple(str(name) for name in names)
+    )
 
 
-def column_order(name: str, given: tuple[str, ...] | None, wanted: Sequence[str] | None, whose: str) -> list[int] | None:
-    """Where the wanted columns stand among the given ones; None where one side has no names, or both have one order."""
+def column_order(
+    name: str, given: tuple[str, ...] | None, wanted: Sequence[str] | None, whose: str
+) -> list[int] | None:
+    """Where the wanted columns stand among the given ones; None where one side has no names, or
+    both have one order.
+    """
     if given is None or wanted is None or given == (wanted := tuple(str(one) for one in wanted)):
         return None
     for names in (given, wanted):
         check_distinct(name, names)
-    missing, unknown = ([one for one in a if one not in set(b)] for a, b in ((wanted, given), (given, wanted)))
+    missing, unknown = (
+        [one for one in a if one not in set(b)] for a, b in ((wanted, given), (given, wanted))
+    )
     if missing or unknown:
-        said = [f"{word} {', '.join(map(repr, names[:5]))}" for word, names in (("lacks", missing), ("has also", unknown)) if names]
-        raise ValueError(f"{name}: expected {whose} by their names; it {' and '.join(said)}. Select and name the same columns.")
+        said = [
+            f"{word} {', '.join(map(repr, names[:5]))}"
+            for word, names in (("lacks", missing), ("has also", unknown))
+            if names
+        ]
+        raise ValueError(
+            f"{name}: expected {whose} by their names; it {' and '.join(said)}. Select and name "
+            "the same columns."
+        )
     return [given.index(one) for one in wanted]
 
 
 def check_distinct(name: str, columns: Sequence[str]) -> None:
     """No two columns have one name."""
     if twice := sorted(one for one, times in Counter(columns).items() if times > 1):
-        raise ValueError(f"{name}: expected columns with different names; {twice[0]!r} occurs twice. Rename one.")
+        raise ValueError(
+            f"{name}: expected columns with different names; {twice[0]!r} occurs twice. Rename one."
+        )
 
 
 def in_columns(columns: tuple[str, ...] | None, value, name: str):
@@ -146,7 +178,8 @@ def numbers_of(name: str, array: np.ndarray) -> np.ndarray:
     for where, entry in np.ndenumerate(array):
         if isinstance(entry, str) or not hasattr(entry, "__float__"):
             raise TypeError(
-                f"{name}: expected numbers; got {entry!r} at index {where}. Remove missing values, keep numeric columns only."
+                f"{name}: expected numbers; got {entry!r} at index {where}. Remove missing values, "
+                "keep numeric columns only."
             )
         numbers[where] = float(entry)
     return numbers
@@ -163,14 +196,18 @@ def check_number(name: str, value) -> float:
 def check_size(name: str, value) -> int:
     """The size of an alphabet."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 2:
-        raise ValueError(f"{name}: expected an integer of at least 2; got {value!r}. Give the size of the alphabet.")
+        raise ValueError(
+            f"{name}: expected an integer of at least 2; got {value!r}. Give the size of the "
+            "alphabet."
+        )
     return int(value)
 
 
 def check_finite(name: str, array: np.ndarray) -> np.ndarray:
     flat = array.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.vdot(flat, flat)):  # one fast pass; finite numbers may still have squares that are not
+        # one fast pass; finite numbers may still have squares that are not
+        if np.isfinite(np.vdot(flat, flat)):
             return array
     finite = np.isfinite(array)
     if not finite.all():
@@ -187,15 +224,18 @@ def check_moderate(name: str, array: np.ndarray) -> np.ndarray:
     if array.size and max(-float(array.min()), float(array.max())) > LARGEST:
         where = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(array)), array.shape))
         raise ValueError(
-            f"{name}: expected numbers below {LARGEST:g} in size, so that powers of them stay finite; got {array[where]:g} at "
-            f"index {where}. Check this observation, or rescale the data."
+            f"{name}: expected numbers below {LARGEST:g} in size, so that powers of them stay "
+            f"finite; got {array[where]:g} at index {where}. Check this observation, or rescale "
+            "the data."
         )
     return array
 
 
 def check_count(name: str, n: int, minimum: int = MINIMUM_OBSERVATIONS) -> None:
     if n < minimum:
-        raise ValueError(f"{name}: expected at least {minimum} observations; got {n}. Collect more data.")
+        raise ValueError(
+            f"{name}: expected at least {minimum} observations; got {n}. Collect more data."
+        )
 
 
 def check_reals(name: str, value) -> np.ndarray:
@@ -204,7 +244,9 @@ def check_reals(name: str, value) -> np.ndarray:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
+        raise ValueError(
+            f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row."
+        )
     return check_moderate(name, check_finite(name, array))
 
 
@@ -214,16 +256,22 @@ def check_integers(name: str, value) -> np.ndarray:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row.")
+        raise ValueError(
+            f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row."
+        )
     rounded = array if np.issubdtype(array.dtype, np.integer) else np.rint(array)
     if not (rounded == array).all():
         where = tuple(int(i) for i in np.argwhere(rounded != array)[0])
         raise ValueError(
-            f"{name}: expected integers for a discrete operator; got {array[where]} at index {where}. "
-            "Use the Langevin operator for continuous data, and do not mix the two kinds of column."
+            f"{name}: expected integers for a discrete operator; got {array[where]} at index "
+            f"{where}. Use the Langevin operator for continuous data, and do not mix the two kinds "
+            "of column."
         )
     if rounded.size and max(-float(rounded.min()), float(rounded.max())) > np.iinfo(np.int32).max:
-        raise ValueError(f"{name}: expected integers below 2^31; the largest is {float(rounded.max()):g}. Recode the values.")
+        raise ValueError(
+            f"{name}: expected integers below 2^31; the largest is {float(rounded.max()):g}. "
+            "Recode the values."
+        )
     return rounded.astype(np.int32)
 
 
@@ -233,14 +281,21 @@ def check_range(name: str, tokens: np.ndarray, n_values: int) -> None:
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         raise ValueError(
-            f"{name}: expected values from 0 to {n_values - 1}; got {tokens[where]} at index {where}. "
-            "Recode the values, or raise n_values."
+            f"{name}: expected values from 0 to {n_values - 1}; got {tokens[where]} at index "
+            f"{where}. Recode the values, or raise n_values."
         )
 
 
 def check_probability(name: str, value) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
-        raise ValueError(f"{name}: expected a number strictly between 0 and 1; got {value!r}. A usual choice is 0.05.")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.number))
+        or not 0 < value < 1
+    ):
+        raise ValueError(
+            f"{name}: expected a number strictly between 0 and 1; got {value!r}. A usual choice is "
+            "0.05."
+        )
     return float(value)
 
 
@@ -254,7 +309,10 @@ def check_choice(name: str, value, choices: Iterable[str]) -> str:
 
 def check_seed(seed) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed: expected an integer of at least 0; got {seed!r}. Give one, so that the digits can be had again.")
+        raise ValueError(
+            f"seed: expected an integer of at least 0; got {seed!r}. Give one, so that the digits "
+            "can be had again."
+        )
     if seed >= SEEDS:
         raise ValueError(f"seed: expected an integer below 2^63; got {seed}. Give a smaller one.")
     return int(seed)

@@ -41,7 +41,8 @@ class Record:
         object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.changed().items())})"
+        changed = (f"{name}={value!r}" for name, value in self.changed().items())
+        return f"{type(self).__name__}({', '.join(changed)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +95,9 @@ class Decision(Record):
         plain = self.variance in ("auto", "jackknife")
         if not plain and self.calibration in ("bootstrap", "edgeworth"):
             raise ValueError(
-                f"calibration: expected 'normal' or 'auto' with variance={self.variance!r}; "
-                f"got {self.calibration!r}. "
-                "The bootstrap and the expansion are made for the jackknife variance."
+                f"calibration: expected 'normal' or 'auto' with variance={self.variance!r}; got "
+                f"{self.calibration!r}. The bootstrap and the expansion are made for the jackknife "
+                "variance."
             )
         alpha = check_probability("alpha", self.alpha)
         if self.calibration == "bootstrap":
@@ -104,7 +105,10 @@ class Decision(Record):
         if self.pairs is not None:
             check_pairs(self)
         if check_number("margin", self.margin) < 0:
-            raise ValueError(f"margin: expected a number of at least 0; got {self.margin}. It is a difference too small to matter.")
+            raise ValueError(
+                f"margin: expected a number of at least 0; got {self.margin}. It is a difference "
+                "too small to matter."
+            )
         self._set("alpha", alpha)
         self._set("margin", float(self.margin))
 
@@ -122,12 +126,15 @@ def check_pairs(decision: Decision) -> None:
     """Pairs of observations go with their own variance."""
     pairs = decision.pairs
     if isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 1:
-        raise ValueError(f"pairs: expected a positive integer, how many pairs of observations to take; got {pairs!r}. Give one.")
+        raise ValueError(
+            "pairs: expected a positive integer, how many pairs of observations to take; got "
+            f"{pairs!r}. Give one."
+        )
     if decision.variance != "auto" or decision.calibration not in ("auto", "normal"):
         raise ValueError(
             "pairs: expected with variance='auto' and calibration='auto' or 'normal', since a mean "
-            "over some pairs is normal with a variance of its own; "
-            f"got {decision.variance!r} and {decision.calibration!r}. Leave them out, or pairs."
+            f"over some pairs is normal with a variance of its own; got {decision.variance!r} and "
+            f"{decision.calibration!r}. Leave them out, or pairs."
         )
 
 
@@ -188,12 +195,19 @@ class Chains(Record):
             if (value := getattr(self, name)) is not None:
                 self._set(name, check_steps(name, value, least))
         if self.meeting_limit is not None and not self.unbiased:
-            raise ValueError("meeting_limit: expected with unbiased=True only; got it without. Leave it out, or say unbiased=True.")
+            raise ValueError(
+                "meeting_limit: expected with unbiased=True only; got it without. Leave it out, or "
+                "say unbiased=True."
+            )
         if self.sampler is not None and not isinstance(self.sampler, Sampler):
-            raise TypeError(f"sampler: expected a sampler such as lksd.samplers.HMC(); got {self.sampler!r}. Give an instance.")
+            raise TypeError(
+                f"sampler: expected a sampler such as lksd.samplers.HMC(); got {self.sampler!r}. "
+                "Give an instance."
+            )
         if self.initial is not None and not isinstance(self.initial, Start):
             raise TypeError(
-                f"initial: expected a start such as lksd.samplers.NormalStart(mean); got {self.initial!r}. Give an instance."
+                "initial: expected a start such as lksd.samplers.NormalStart(mean); got "
+                f"{self.initial!r}. Give an instance."
             )
 
 
@@ -231,7 +245,10 @@ class Run(Record):
         if self.batch_size is not None:
             self._set("batch_size", check_steps("batch_size", self.batch_size, 1))
         if self.progress not in (None, True, False):
-            raise TypeError(f"progress: expected True, False or None; got {self.progress!r}. None shows a line on a terminal only.")
+            raise TypeError(
+                f"progress: expected True, False or None; got {self.progress!r}. None shows a line "
+                "on a terminal only."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +291,10 @@ class Reading(Record):
 def check_steps(name: str, value: Any, least: int) -> int:
     """A number of steps or observations."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name}: expected an integer of at least {least}; got {value!r}. Give a number of steps.")
+        raise ValueError(
+            f"{name}: expected an integer of at least {least}; got {value!r}. Give a number of "
+            "steps."
+        )
     return int(value)
 
 

@@ -1,4 +1,6 @@
-"""The door: the only place where data, models, kernels, operators and options meet and are checked."""
+"""The door: the only place where data, models, kernels, operators and options meet and
+are checked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from .domains import Domain, Observations, is_estimate, read_data
 from .engines import Engine, opened
 from .inference.contrasts import check_pairs_of
 from .inference.hypotheses import Hypothesis, prepared_family
-from .inference.matching import at_data, common_index, is_called, listed, same, untied_notes, with_one_operator
+from .inference.matching import (
+    at_data,
+    common_index,
+    is_called,
+    listed,
+    same,
+    untied_notes,
+    with_one_operator,
+)
 from .inference.smoothing import Rung, rungs, warn_of_isolation
 from .models import IsMixture, LatentVariableModel, SimulatesLikelihood
 from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
@@ -51,18 +61,32 @@ class Named(NamedTuple):
         """Two models, each an argument of its own, or both in one dict."""
         if isinstance(p, Mapping) and q is None:
             if names is not None:
-                raise TypeError("names: expected with models that have none; p is a dict of named models. Leave it out.")
+                raise TypeError(
+                    "names: expected with models that have none; p is a dict of named models. "
+                    "Leave it out."
+                )
             if len(p) != 2:
-                raise ValueError(f"p: expected two models by their names; got {len(p)}. Use lksd.rank for several.")
+                raise ValueError(
+                    f"p: expected two models by their names; got {len(p)}. Use lksd.rank for "
+                    "several."
+                )
             found = check_names("p", p)
             return cls(tuple(found), tuple(found.values()), ("P", "Q"), tuple(found))
         if q is None:
-            raise TypeError("q: expected a second model; got none. Give compare(x, p, q), or a dict of two named models.")
+            raise TypeError(
+                "q: expected a second model; got none. Give compare(x, p, q), or a dict of two "
+                "named models."
+            )
         if names is None:
             return cls(("P", "Q"), (p, q), ("P", "Q"), ("p", "q"))
         if isinstance(names, str) or len(names) != 2:
             raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Name both.")
-        return cls(tuple(check_names("names", list(zip(names, (p, q), strict=True)))), (p, q), ("P", "Q"), ("p", "q"))
+        return cls(
+            tuple(check_names("names", list(zip(names, (p, q), strict=True)))),
+            (p, q),
+            ("P", "Q"),
+            ("p", "q"),
+        )
 
     @classmethod
     def several(cls, models: Any) -> Named:
@@ -90,27 +114,39 @@ class Named(NamedTuple):
 
 def check_names(role: str, models: Any) -> dict[str, Any]:
     """At least two models, each with a name of its own."""
-    pairs = isinstance(models, (list, tuple)) and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in models)
+    pairs = isinstance(models, (list, tuple)) and all(
+        isinstance(one, (list, tuple)) and len(one) == 2 for one in models
+    )
     if not isinstance(models, Mapping) and not pairs:
         raise TypeError(
-            f"{role}: expected a dict of models by their names, or a list of (name, model); got {type(models).__name__}. "
-            "Name the models."
+            f"{role}: expected a dict of models by their names, or a list of (name, model); got "
+            f"{type(models).__name__}. Name the models."
         )
     entries = list(models.items() if isinstance(models, Mapping) else models)
     for name, _ in entries:
         if not isinstance(name, str) or not name.strip():
-            raise TypeError(f"{role}: expected names that are text; got {name!r}. Use strings as names.")
+            raise TypeError(
+                f"{role}: expected names that are text; got {name!r}. Use strings as names."
+            )
     names = [name for name, _ in entries]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{role}: expected a different name for every model; got {twice[0]!r} twice. Rename one.")
+        raise ValueError(
+            f"{role}: expected a different name for every model; got {twice[0]!r} twice. Rename "
+            "one."
+        )
     if len(names) < 2:
-        raise ValueError(f"{role}: expected at least two models to rank; got {len(names)}. Test one alone with goodness_of_fit.")
+        raise ValueError(
+            f"{role}: expected at least two models to rank; got {len(names)}. Test one alone with "
+            "goodness_of_fit."
+        )
     return dict(entries)
 
 
 class Findings(NamedTuple):
-    """What is known of one scale of noise: the scores of all models, and what the test takes of them."""
+    """What is known of one scale of noise: the scores of all models, and what the test takes of
+    them.
+    """
 
     family: list[Hypothesis]
     scores: list[ScoreEstimate] = []  # noqa: RUF012  (none, where scores are given)
@@ -118,7 +154,9 @@ class Findings(NamedTuple):
 
     def number(self, hypothesis: Hypothesis) -> int:
         """Which of the operators that the scores belong to is that of a hypothesis."""
-        return next(i for i, one in enumerate(self.prepared.operators) if one is hypothesis.operator)
+        return next(
+            i for i, one in enumerate(self.prepared.operators) if one is hypothesis.operator
+        )
 
 
 @dataclass(frozen=True)
@@ -148,30 +186,43 @@ class Problem:
         check: bool = True,
         single: bool = False,
     ) -> Problem:
-        """Everything that a call is about, with its defaults; a ``single`` operator where one is asked for."""
+        """Everything that a call is about, with its defaults; a ``single`` operator where one is
+        asked for.
+        """
         decision, chains, reading, run = options
         paper = preset is not None
         for name, model in named.by(named.arguments).items():
             if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
                 raise TypeError(
-                    f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got {model!r}. Give an instance."
+                    f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got "
+                    f"{model!r}. Give an instance."
                 )
         check_pairs_of(decision.pairs, x)
-        domain, data, models = read_data(x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS)
+        domain, data, models = read_data(
+            x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS
+        )
         named = named._replace(models=tuple(models))
         if paper:
             check_choice("preset", preset, ["paper"])
             options = options._replace(
-                decision=decision.over(PAPER), chains=chains.over(PAPER_SWEEPS if domain.discrete else PAPER_CHAINS)
+                decision=decision.over(PAPER),
+                chains=chains.over(PAPER_SWEEPS if domain.discrete else PAPER_CHAINS),
             )
         if single:
             models[0], operator = with_one_operator(domain, models[0], operator)
         elif operator is None and chains.unbiased and not is_estimate(models[0]):
             operator = domain.linear  # of which alone there are unbiased scores
-        estimates = {name: one for name, one in zip(named.names, models, strict=True) if is_estimate(one)}
-        operators = common_operators(domain, models, estimates, domain.papers_operators(operator) if paper else operator)
+        estimates = {
+            name: one for name, one in zip(named.names, models, strict=True) if is_estimate(one)
+        }
+        operators = common_operators(
+            domain, models, estimates, domain.papers_operators(operator) if paper else operator
+        )
         if single and len(operators) > 1:
-            raise ValueError(f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test them one by one.")
+            raise ValueError(
+                f"operator: expected one for a goodness-of-fit test; got {len(operators)}. Test "
+                "them one by one."
+            )
         if not domain.discrete and operator is not None:
             data = data._replace(values=operators[0].observations(data.values))
         untied: tuple[str, ...] = ()
@@ -181,10 +232,20 @@ class Problem:
             ids = None if reading.index is None and data.rows is None else data.ids
             data, untied = data._replace(ids=common_index(estimates, ids)), untied_notes(estimates)
         supports = domain.supports(named.names, models, data)
-        domain = domain.located(dict(zip(named.names, supports, strict=True)), data, kernel, reading.smooth)
+        domain = domain.located(
+            dict(zip(named.names, supports, strict=True)), data, kernel, reading.smooth
+        )
         if check and not domain.weighted:
-            called = [name if role else "" for name, role in zip(named.names, named.roles, strict=True)]
-            check_identities(dict(zip(called, models, strict=True)), data.values, run.seed, options.chains, domain.coordinates)
+            called = [
+                name if role else "" for name, role in zip(named.names, named.roles, strict=True)
+            ]
+            check_identities(
+                dict(zip(called, models, strict=True)),
+                data.values,
+                run.seed,
+                options.chains,
+                domain.coordinates,
+            )
         return cls(
             named._replace(models=tuple(models)),
             domain,
@@ -200,23 +261,41 @@ class Problem:
 
     def notes_with(self, findings: Findings) -> tuple[str, ...]:
         """What a reader should know of the data, of the scores, and of the units of the test."""
-        roles = [f"{name}: " if role else "" for name, role in zip(self.named.names, self.named.roles, strict=True)]
-        own = [f"{role}{note}" for role, one in zip(roles, findings.scores, strict=True) for note in one.notes]
+        roles = [
+            f"{name}: " if role else ""
+            for name, role in zip(self.named.names, self.named.roles, strict=True)
+        ]
+        own = [
+            f"{role}{note}"
+            for role, one in zip(roles, findings.scores, strict=True)
+            for note in one.notes
+        ]
         return (*self.notes, *own, *findings.prepared.notes)
 
     def findings(self, engine: Engine) -> dict[str, Findings]:
-        """The scores of all models and the hypotheses about them, for every scale of noise by its name."""
+        """The scores of all models and the hypotheses about them, for every scale of noise by its
+        name.
+        """
         reading, run = self.options.reading, self.options.run
         kept = None if run.checkpoint is None else as_checkpoint(run.checkpoint)
-        found, stages = {}, [Rung(self.observations.values, list(self.named.models), self.holdout, "")]
+        found, stages = (
+            {},
+            [Rung(self.observations.values, list(self.named.models), self.holdout, "")],
+        )
         if reading.smooth is not None:
             models = self.named.by(self.named.arguments)
             stages = rungs(self.observations, models, self.holdout, reading.smooth, run.seed)
-        elif mixtures := {name: one for name, one in self.named.by(self.named.names).items() if isinstance(one, IsMixture)}:
+        elif mixtures := {
+            name: one
+            for name, one in self.named.by(self.named.names).items()
+            if isinstance(one, IsMixture)
+        }:
             warn_of_isolation(self.observations.values, mixtures)
         for rung in stages:
             scores = []
-            for number, (name, role, model) in enumerate(zip(self.named.names, self.named.roles, rung.models, strict=True)):
+            for number, (name, role, model) in enumerate(
+                zip(self.named.names, self.named.roles, rung.models, strict=True)
+            ):
                 setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
                 try:
                     with about(name if role else ""):
@@ -228,19 +307,29 @@ class Problem:
             if self.domain.coordinates is not None:
                 scores = [moved(one, rung.x, self.domain.coordinates) for one in scores]
             data, name = self.domain.transform("x", rung.x), rung.name + self.domain.name
-            prepared = self.domain.prepare(data, scores, self.kernel, rung.holdout, reading.standardise, self.paper)
-            found[name] = Findings(prepared_family(prepared, self.named.names, name), scores, prepared)
+            prepared = self.domain.prepare(
+                data, scores, self.kernel, rung.holdout, reading.standardise, self.paper
+            )
+            found[name] = Findings(
+                prepared_family(prepared, self.named.names, name), scores, prepared
+            )
         return found
 
-    def scores_of(self, model: Any, rung: Rung, support: Support | None, setup: Setup) -> ScoreEstimate:
+    def scores_of(
+        self, model: Any, rung: Rung, support: Support | None, setup: Setup
+    ) -> ScoreEstimate:
         """The scores of one model, estimated where they are not given."""
         if is_estimate(model):
             return model
         chains = self.options.chains
         if self.paper and chains.sampler is None and takes_gradients(model, rung.x):
-            chains = replace(chains, sampler=Exchange() if isinstance(model, SimulatesLikelihood) else NUTS())
+            chains = replace(
+                chains, sampler=Exchange() if isinstance(model, SimulatesLikelihood) else NUTS()
+            )
         data = self.observations._replace(values=rung.x)
-        common = Estimation(self.domain, data, self.operators, chains, self.options.run.seed, self.domain.discrete)
+        common = Estimation(
+            self.domain, data, self.operators, chains, self.options.run.seed, self.domain.discrete
+        )
         return common.of(model, support, setup)
 
 
@@ -255,26 +344,40 @@ def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:
     """Other observations, in the columns and coordinates of the data."""
     if holdout is None or domain.discrete:
         return holdout  # which is refused with integers
-    return domain.transform("holdout", check_reals("holdout", in_columns(data.columns, holdout, "holdout")))
+    return domain.transform(
+        "holdout", check_reals("holdout", in_columns(data.columns, holdout, "holdout"))
+    )
 
 
 # ------------------------------------------------------------- scores that are given
 
 
-def common_operators(domain: Domain, models: list[Any], estimates: dict[str, Any], operator: Any) -> tuple[SteinOperator, ...]:
-    """The operators that all scores belong to: those of scores that are given, else as asked for."""
+def common_operators(
+    domain: Domain, models: list[Any], estimates: dict[str, Any], operator: Any
+) -> tuple[SteinOperator, ...]:
+    """The operators that all scores belong to: those of scores that are given, else as
+    asked for.
+    """
     if not estimates:
         return domain.operators(operator, models)
     given = [one.operators for one in estimates.values()]
     if any(not same(given[0], other) for other in given[1:]):
         raise ValueError(
-            f"p and q: expected scores of the same operators; got {listed(given[0])} and {listed(given[1])}"
-            ", or the same with another order of the values. Estimate both with operator=lksd.discrete_operators(p, q)."
+            f"p and q: expected scores of the same operators; got {listed(given[0])} and "
+            f"{listed(given[1])}, or the same with another order of the values. Estimate both with "
+            "operator=lksd.discrete_operators(p, q)."
         )
-    wanted = given[0] if operator is None else tuple(operator) if isinstance(operator, (tuple, list)) else (operator,)
+    wanted = (
+        given[0]
+        if operator is None
+        else tuple(operator)
+        if isinstance(operator, (tuple, list))
+        else (operator,)
+    )
     if len(wanted) != len(given[0]) or not all(map(is_called, given[0], wanted)):
         raise ValueError(
-            f"operator: expected {listed(given[0])}, to which the scores given belong; got {listed(wanted)}. Leave it out."
+            f"operator: expected {listed(given[0])}, to which the scores given belong; got "
+            f"{listed(wanted)}. Leave it out."
         )
     return domain.operators(given[0], models) if len(estimates) < len(models) else given[0]
 

@@ -30,7 +30,9 @@ def by_name(x, z):
 
 
 def inference_data():
-    return arviz.from_dict({"z": DRAWS, "scale": np.ones((4, 300))}, dims={"z": ["observation", "coordinate"]})
+    return arviz.from_dict(
+        {"z": DRAWS, "scale": np.ones((4, 300))}, dims={"z": ["observation", "coordinate"]}
+    )
 
 
 def check(found, chains=4, length=300):
@@ -57,16 +59,25 @@ def test_diagnostics_are_those_of_arviz():
     norm = 4 * np.linalg.norm(X - wandering, axis=-1)
     traces = {"a": log_density, "b": norm}
     rhat, ess = (method(arviz.convert_to_dataset(traces)) for method in (arviz.rhat, arviz.ess))
-    np.testing.assert_allclose(found.rhat, np.maximum(rhat["a"].values, rhat["b"].values), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.rhat, np.maximum(rhat["a"].values, rhat["b"].values), rtol=1e-9
+    )
     np.testing.assert_allclose(found.ess, np.minimum(ess["a"].values, ess["b"].values), rtol=1e-9)
 
 
 def test_named_draws():
     same = from_draws(log_likelihood, DRAWS, X).score
     tree = xarray.DataTree.from_dict({"posterior": inference_data().posterior})
-    for draws in (inference_data(), tree, tree["posterior"].to_dataset(), {"z": DRAWS, "scale": np.ones((4, 300))}):
+    for draws in (
+        inference_data(),
+        tree,
+        tree["posterior"].to_dataset(),
+        {"z": DRAWS, "scale": np.ones((4, 300))},
+    ):
         np.testing.assert_array_equal(from_draws(by_name, draws, X).score, same)
-        np.testing.assert_array_equal(from_draws(log_likelihood, draws, X, variables="z").score, same)
+        np.testing.assert_array_equal(
+            from_draws(log_likelihood, draws, X, variables="z").score, same
+        )
 
 
 def write_csv(path, chain):
@@ -92,7 +103,9 @@ def test_files(tmp_path):
     for files in (stan, netcdf):
         found = check(from_draws(by_name, files, X))
         np.testing.assert_allclose(found.score, same, rtol=1e-12)
-    with pytest.raises(ValueError, match="expected 12 files, one for each observation in x; got 11"):
+    with pytest.raises(
+        ValueError, match="expected 12 files, one for each observation in x; got 11"
+    ):
         from_draws(log_likelihood, arrays[1:], X)
     np.save(arrays[3], np.zeros((5, D)))
     with pytest.raises(ValueError, match="observation 3 has"):
@@ -134,12 +147,27 @@ SPOKEN = {
         1,
     ),
     "cmdstanpy": (
-        ["", "chain__", "iter__", "draw__", "lp__", *(f"z[{i},{j}]" for j in (1, 2, 3) for i in (1, 2)), "w"],
+        [
+            "",
+            "chain__",
+            "iter__",
+            "draw__",
+            "lp__",
+            *(f"z[{i},{j}]" for j in (1, 2, 3) for i in (1, 2)),
+            "w",
+        ],
         [[k, *numbers, 0.0, *z.T.ravel(), 1.0] for k, (numbers, z) in enumerate(chained(Z, 1))],
         2,
     ),
     "posterior": (
-        ["", *(f"z[{i},{j}]" for i in (1, 2) for j in (1, 2, 3)), "w", ".chain", ".iteration", ".draw"],
+        [
+            "",
+            *(f"z[{i},{j}]" for i in (1, 2) for j in (1, 2, 3)),
+            "w",
+            ".chain",
+            ".iteration",
+            ".draw",
+        ],
         [[k, *z.ravel(), 1.0, *numbers] for k, (numbers, z) in enumerate(chained(Z, 1))],
         2,
     ),
@@ -169,19 +197,28 @@ def test_tables_as_programs_write_them(tmp_path, program):
 @pytest.mark.parametrize("include_index", [True, False])
 def test_tables_of_arviz(tmp_path, include_index):
     data = arviz.from_dict({"z": Z, "w": np.ones((2, 5))})
-    data.to_dataframe(groups="posterior", include_index=include_index).to_csv(tmp_path / "draws.csv", index=False)
+    data.to_dataframe(groups="posterior", include_index=include_index).to_csv(
+        tmp_path / "draws.csv", index=False
+    )
     found = read_one(tmp_path / "draws.csv")
     np.testing.assert_array_equal(found["z"], Z)
     np.testing.assert_array_equal(found["w"], np.ones((2, 5)))
     data.posterior.to_dataframe().to_csv(tmp_path / "long.csv")
-    with pytest.raises(ValueError, match=r"some for the same draw\. Write one column for each part"):
+    with pytest.raises(
+        ValueError, match=r"some for the same draw\. Write one column for each part"
+    ):
         read_one(tmp_path / "long.csv")
 
 
 def test_zero_based_names_give_the_scores(tmp_path):
-    files = [written(tmp_path / f"{i}.csv", ["z[0]", "z[1]", "z[2]"], DRAWS[:, :, i].reshape(-1, D)) for i in range(N)]
+    files = [
+        written(tmp_path / f"{i}.csv", ["z[0]", "z[1]", "z[2]"], DRAWS[:, :, i].reshape(-1, D))
+        for i in range(N)
+    ]
     np.testing.assert_allclose(
-        from_draws(by_name, files, X).score, from_draws(log_likelihood, DRAWS.reshape(-1, N, D), X).score, rtol=1e-12
+        from_draws(by_name, files, X).score,
+        from_draws(log_likelihood, DRAWS.reshape(-1, N, D), X).score,
+        rtol=1e-12,
     )
 
 
@@ -202,7 +239,9 @@ NOT_WHOLE = {
 def test_parts_that_are_no_whole_array_are_refused(tmp_path, case):
     names = NOT_WHOLE[case]
     path = written(tmp_path / "draws.csv", names, np.zeros((10, len(names))))
-    with pytest.raises(ValueError, match=f"all parts of 'z' in .* without gaps; got {re.escape(', '.join(names))}"):
+    with pytest.raises(
+        ValueError, match=f"all parts of 'z' in .* without gaps; got {re.escape(', '.join(names))}"
+    ):
         read_one(path)
 
 
@@ -210,11 +249,17 @@ TABLES = {
     "twice": ("z.1,z.2,z.1\n1,2,3\n", "every part once in .*'z.1' comes twice"),
     "one part by two names": ("z.1,z.01\n1,2\n", "'z.01' comes twice"),
     "two bases": ("z[0],z[1],w[1],w[2]\n1,2,3,4\n", "some variables begin with 0, others with 1"),
-    "names with commas that are not quoted": ("z[1,1],z[1,2]\n1,2\n", "expected numbers under a header"),
+    "names with commas that are not quoted": (
+        "z[1,1],z[1,2]\n1,2\n",
+        "expected numbers under a header",
+    ),
     "empty": ("", "expected numbers under a header"),
     "other text": ("z.1\nhello\n", "expected numbers under a header"),
     "ragged": ("z.1,z.2\n1,2\n3\n", "expected numbers under a header"),
-    "chains of different lengths": ("chain,draw,z\n0,0,1\n0,1,2\n1,0,3\n", "as many of every chain; got 3 rows of 2 chains"),
+    "chains of different lengths": (
+        "chain,draw,z\n0,0,1\n0,1,2\n1,0,3\n",
+        "as many of every chain; got 3 rows of 2 chains",
+    ),
 }
 
 
@@ -249,17 +294,34 @@ BAD = {
     "wrong leading axis": (
         lambda: from_draws(log_likelihood, np.moveaxis(DRAWS, 2, 0), X),
         ValueError,
-        r"draws: expected shape \(draws, 12, ...\) or \(chains, draws, 12, ...\).*got \(12, 4, 300, 3\)",
+        r"draws: expected shape \(draws, 12, ...\) or \(chains, draws, 12, ...\).*got \(12, 4, "
+        r"300, 3\)",
     ),
-    "draws of other data": (lambda: from_draws(log_likelihood, DRAWS[:, :, 1:], X), ValueError, "x has 12 observations"),
+    "draws of other data": (
+        lambda: from_draws(log_likelihood, DRAWS[:, :, 1:], X),
+        ValueError,
+        "x has 12 observations",
+    ),
     "both shapes fit": (
         lambda: from_draws(log_likelihood, np.zeros((4, N, N, D)), X),
         ValueError,
         "could be .* Say chains=True or False",
     ),
-    "chains apart": (lambda: from_draws(log_likelihood, APART, X), ValueError, "expected chains that agree; R-hat is .* above 1.5"),
-    "chains that never move": (lambda: from_draws(log_likelihood, STUCK, X), ValueError, "those of observation 2 never move"),
-    "too few": (lambda: from_draws(log_likelihood, DRAWS[:, :5], X), ValueError, "at least 8 draws a chain, to judge them; got 5"),
+    "chains apart": (
+        lambda: from_draws(log_likelihood, APART, X),
+        ValueError,
+        "expected chains that agree; R-hat is .* above 1.5",
+    ),
+    "chains that never move": (
+        lambda: from_draws(log_likelihood, STUCK, X),
+        ValueError,
+        "those of observation 2 never move",
+    ),
+    "too few": (
+        lambda: from_draws(log_likelihood, DRAWS[:, :5], X),
+        ValueError,
+        "at least 8 draws a chain, to judge them; got 5",
+    ),
     "not finite": (
         lambda: from_draws(log_likelihood, np.where(DRAWS > 1, np.nan, DRAWS), X),
         ValueError,
@@ -270,11 +332,31 @@ BAD = {
         ValueError,
         "finite values at every draw",
     ),
-    "density of another shape": (lambda: from_draws(lambda x, z: x - z, DRAWS, X), ValueError, r"one number; got shape \(3,\)"),
-    "density that fails": (lambda: from_draws(lambda x, z: x @ z[:2], DRAWS, X), ValueError, "log_likelihood: it fails at"),
-    "no function": (lambda: from_draws(3, DRAWS, X), TypeError, "log_likelihood: expected a function"),
-    "unknown variable": (lambda: from_draws(by_name, {"z": DRAWS}, X, variables="y"), ValueError, "some of z; got y"),
-    "variables of an array": (lambda: from_draws(by_name, DRAWS, X, variables="z"), ValueError, "with named draws only"),
+    "density of another shape": (
+        lambda: from_draws(lambda x, z: x - z, DRAWS, X),
+        ValueError,
+        r"one number; got shape \(3,\)",
+    ),
+    "density that fails": (
+        lambda: from_draws(lambda x, z: x @ z[:2], DRAWS, X),
+        ValueError,
+        "log_likelihood: it fails at",
+    ),
+    "no function": (
+        lambda: from_draws(3, DRAWS, X),
+        TypeError,
+        "log_likelihood: expected a function",
+    ),
+    "unknown variable": (
+        lambda: from_draws(by_name, {"z": DRAWS}, X, variables="y"),
+        ValueError,
+        "some of z; got y",
+    ),
+    "variables of an array": (
+        lambda: from_draws(by_name, DRAWS, X, variables="z"),
+        ValueError,
+        "with named draws only",
+    ),
     "lengths that differ": (
         lambda: from_draws(by_name, {"z": DRAWS, "y": DRAWS[:, :100]}, X),
         ValueError,
@@ -285,7 +367,11 @@ BAD = {
         ValueError,
         "chain, draw is missing",
     ),
-    "functions without a shape": (lambda: from_functions(log_likelihood, log_likelihood), ValueError, "initial: .*got neither"),
+    "functions without a shape": (
+        lambda: from_functions(log_likelihood, log_likelihood),
+        ValueError,
+        "initial: .*got neither",
+    ),
     "functions that are none": (
         lambda: from_functions(3, log_likelihood, initial=0.0),
         TypeError,
@@ -320,7 +406,9 @@ def log_prior(z):
 
 def test_a_pair_of_densities_is_enough():
     """Chains tune themselves: nothing can be simulated."""
-    found = lksd.estimate_scores(from_functions(log_prior, log_likelihood, initial=np.zeros(D)), X, control_variates="none")
+    found = lksd.estimate_scores(
+        from_functions(log_prior, log_likelihood, initial=np.zeros(D)), X, control_variates="none"
+    )
     assert found.method.startswith("AdaptiveHMC")
     z = (found.score - EXACT) / found.mcse
     assert np.abs(z).max() < 5
@@ -331,10 +419,15 @@ def test_a_pair_of_densities_is_enough():
 def test_other_starts():
     keys = jax.random.split(jax.random.key(0), 5)
     from_function = from_functions(log_prior, log_likelihood, initial=lambda key, x: {"z": x})
-    assert jax.vmap(lambda key: from_function.initial(key, jnp.ones(3))["z"])(keys).tolist() == np.ones((5, 3)).tolist()
+    assert (
+        jax.vmap(lambda key: from_function.initial(key, jnp.ones(3))["z"])(keys).tolist()
+        == np.ones((5, 3)).tolist()
+    )
     near = from_functions(log_prior, log_likelihood, initial={"a": np.ones(2), "b": 5})
     starts = jax.vmap(lambda key: near.initial(key, None))(keys)
     assert starts["a"].shape == (5, 2)
     assert np.abs(starts["b"] - 5).max() <= 1
-    simulated = from_functions(log_prior, log_likelihood, sample=lambda key: (jnp.zeros(3), jax.random.normal(key, (3,))))
+    simulated = from_functions(
+        log_prior, log_likelihood, sample=lambda key: (jnp.zeros(3), jax.random.normal(key, (3,)))
+    )
     assert simulated.sample(keys[0])[1].dtype == np.float64

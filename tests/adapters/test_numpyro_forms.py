@@ -1,4 +1,6 @@
-"""Ways to write NumPyro models beside plain sites and plates: each is right, or is refused by a sentence."""
+"""Ways to write NumPyro models beside plain sites and plates: each is right, or is refused by a
+sentence.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -67,13 +69,19 @@ def walk_with_data():
     walk(np.zeros(D))
 
 
-@pytest.mark.parametrize("model", [walk, walk_without, walk_with_data], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "model", [walk, walk_without, walk_with_data], ids=lambda one: one.__name__
+)
 def test_a_scan(model):
     covariance = 1 + np.minimum.outer(np.arange(1, D + 1), np.arange(1, D + 1)) + 0.25 * np.eye(D)
     made = from_numpyro(model)
-    np.testing.assert_allclose(lksd.estimate_scores(made, X).score, gaussian_scores(covariance), rtol=1e-9)
+    np.testing.assert_allclose(
+        lksd.estimate_scores(made, X).score, gaussian_scores(covariance), rtol=1e-9
+    )
     with jax.enable_x64(True):  # every step has randomness of its own
-        x = np.asarray(jax.vmap(lambda key: made.sample(key)[1])(jax.random.split(jax.random.key(0), 4000)))
+        x = np.asarray(
+            jax.vmap(lambda key: made.sample(key)[1])(jax.random.split(jax.random.key(0), 4000))
+        )
     assert np.abs(np.cov(x.T) - covariance).max() < 5 * np.sqrt(2 / 4000) * covariance.max()
 
 
@@ -96,7 +104,9 @@ def test_a_scan_with_constraints():
         steps = np.log(z["path"]) - np.log(np.append(1.0, z["path"][:-1]))
         prior = stats.norm(0, 0.5).logpdf(steps).sum() - np.log(z["path"]).sum()
         np.testing.assert_allclose(made.log_prior(z), prior, rtol=1e-9)
-        np.testing.assert_allclose(made.log_likelihood(x, z), stats.norm(z["path"], 0.5).logpdf(x).sum(), rtol=1e-9)
+        np.testing.assert_allclose(
+            made.log_likelihood(x, z), stats.norm(z["path"], 0.5).logpdf(x).sum(), rtol=1e-9
+        )
 
 
 def test_a_hidden_markov_model_in_a_scan():
@@ -115,7 +125,9 @@ def test_a_hidden_markov_model_in_a_scan():
     for value in x[1:]:
         forward = forward @ moves * stats.norm([0, 2]).pdf(value)
     with jax.enable_x64(True):
-        np.testing.assert_allclose(made.log_marginal(jnp.asarray(x)), np.log(forward.sum()), rtol=1e-10)
+        np.testing.assert_allclose(
+            made.log_marginal(jnp.asarray(x)), np.log(forward.sum()), rtol=1e-10
+        )
 
 
 def constant(x=None):
@@ -124,14 +136,20 @@ def constant(x=None):
 
 
 def test_after_mcmc_in_single_precision():
-    """JAX hands the constants that a program in single precision has used to programs in double precision."""
+    """JAX hands the constants that a program in single precision has used to programs in double
+    precision.
+    """
     sampled = MCMC(NUTS(constant), num_warmup=2, num_samples=2, progress_bar=False)
     sampled.run(jax.random.key(0), X[0])
     loadings = WEIGHT[:, None] * np.eye(2)[ROWS]
     exact = gaussian_scores(loadings @ loadings.T + 0.25 * np.eye(D))
-    np.testing.assert_allclose(lksd.estimate_scores(from_numpyro(constant), X).score, exact, rtol=1e-10)
+    np.testing.assert_allclose(
+        lksd.estimate_scores(from_numpyro(constant), X).score, exact, rtol=1e-10
+    )
     sampled.run(jax.random.key(0), X[0])  # and the other way round
-    np.testing.assert_allclose(lksd.estimate_scores(from_numpyro(constant), X).score, exact, rtol=1e-10)
+    np.testing.assert_allclose(
+        lksd.estimate_scores(from_numpyro(constant), X).score, exact, rtol=1e-10
+    )
 
 
 def reparametrised(x=None):
@@ -185,7 +203,11 @@ def bounds_of(**sites):
         top = numpyro.sample("top", dist.Gamma(2.0, 1.0))
         with numpyro.plate("n", 5):
             z = numpyro.sample("z", dist.Normal())
-            numpyro.sample("x", dist.TruncatedNormal(z[..., None] * jnp.ones(2), 1.0, high=top).to_event(1), obs=x)
+            numpyro.sample(
+                "x",
+                dist.TruncatedNormal(z[..., None] * jnp.ones(2), 1.0, high=top).to_event(1),
+                obs=x,
+            )
 
     return from_numpyro(model, params=sites)
 
@@ -228,7 +250,12 @@ def weighted(x=None):
 def plate_around_scan(x=None):
     with numpyro.plate("n", 7):
         z = numpyro.sample("z", dist.Normal())
-        scan(lambda before, y: (numpyro.sample("x", dist.Normal(before, 1.0), obs=y), None), z, x, length=D)
+        scan(
+            lambda before, y: (numpyro.sample("x", dist.Normal(before, 1.0), obs=y), None),
+            z,
+            x,
+            length=D,
+        )
 
 
 def bounded_by_class(x=None):
@@ -246,9 +273,13 @@ def class_within_class(x=None):
 BAD = {
     "bounds of x by a latent": (
         site(lambda z: dist.Uniform(0.0, z), z=dist.Gamma(2.0, 1.0)),
-        "support of 'x' that does not depend on latents; its ends depend on 'z'.*Use a law whose support is fixed",
+        "support of 'x' that does not depend on latents; its ends depend on 'z'.*Use a law whose "
+        "support is fixed",
     ),
-    "bounds of x by a class": (site(lambda c: dist.Uniform(0.0, 1.0 + c), c=dist.Bernoulli(0.5)), "its ends depend on 'c'"),
+    "bounds of x by a class": (
+        site(lambda c: dist.Uniform(0.0, 1.0 + c), c=dist.Bernoulli(0.5)),
+        "its ends depend on 'c'",
+    ),
     "bounds of a latent by a class": (
         lambda: from_numpyro(bounded_by_class),
         "latents whose support does not depend on discrete ones; that of 'z' depends on 'c'",
@@ -264,29 +295,51 @@ BAD = {
     "mixture of different supports": (
         site(
             lambda: dist.MixtureGeneral(
-                dist.Categorical(jnp.array([0.5, 0.5])), [dist.Gamma(2.0, 1.0), dist.Normal()], support=dist.constraints.real
+                dist.Categorical(jnp.array([0.5, 0.5])),
+                [dist.Gamma(2.0, 1.0), dist.Normal()],
+                support=dist.constraints.real,
             )
         ),
         "'x' has a mixture of components that lie in different places",
     ),
     "ordered": (
-        site(lambda: dist.TransformedDistribution(dist.Normal().expand([3]).to_event(1), dist.transforms.OrderedTransform())),
+        site(
+            lambda: dist.TransformedDistribution(
+                dist.Normal().expand([3]).to_event(1), dist.transforms.OrderedTransform()
+            )
+        ),
         "'x' has the constraint OrderedVector. Use another distribution, or transform x",
     ),
     "matrices": (site(lambda: dist.LKJCholesky(3)), "'x' has the constraint CorrCholesky"),
-    "unit vectors": (site(lambda: dist.ProjectedNormal(jnp.ones(3))), "'x' has the constraint Sphere"),
+    "unit vectors": (
+        site(lambda: dist.ProjectedNormal(jnp.ones(3))),
+        "'x' has the constraint Sphere",
+    ),
     "censored": (
-        site(lambda: dist.RightCensoredDistribution(dist.Exponential(1.0), jnp.array([0, 1])).to_event(1)),
+        site(
+            lambda: dist.RightCensoredDistribution(
+                dist.Exponential(1.0), jnp.array([0, 1])
+            ).to_event(1)
+        ),
         "'x' has single numbers with a probability of their own",
     ),
-    "a single number": (site(lambda z: dist.Delta(z), z=dist.Normal()), "'x' has single numbers with a probability"),
+    "a single number": (
+        site(lambda z: dist.Delta(z), z=dist.Normal()),
+        "'x' has single numbers with a probability",
+    ),
     "an improper prior": (
         site(lambda z: dist.Normal(z, 1.0), z=dist.ImproperUniform(dist.constraints.real, (), ())),
         "sites that can be simulated; the distribution of one cannot. Replace an improper prior",
     ),
     "a scale": (lambda: from_numpyro(scaled), "expected no scaled densities; site 'z' has a scale"),
-    "a mask": (lambda: from_numpyro(masked), "expected whole densities; site 'x' has a mask. Missing values are not supported"),
-    "a factor": (lambda: from_numpyro(weighted), "'weight' is observed too .a factor counts as observed"),
+    "a mask": (
+        lambda: from_numpyro(masked),
+        "expected whole densities; site 'x' has a mask. Missing values are not supported",
+    ),
+    "a factor": (
+        lambda: from_numpyro(weighted),
+        "'weight' is observed too .a factor counts as observed",
+    ),
     "a plate of observations in a scan": (
         lambda: from_numpyro(walk_of_many),
         "plate of observations, 'n', outside of a scan; site 'path' has it inside",

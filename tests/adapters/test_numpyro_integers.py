@@ -1,4 +1,6 @@
-"""NumPyro models of integers with a real latent, as people write them: densities by hand, scores by quadrature."""
+"""NumPyro models of integers with a real latent, as people write them: densities by hand, scores by
+quadrature.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,11 @@ import lksd
 from lksd.adapters import from_numpyro
 from lksd.models import LatentVariableModel
 
-SLOPES, OFFSETS, CUTS = np.array([1.0, 0.5, -1.2]), np.array([0.2, -0.4, 0.1]), np.array([-1.0, 0.0, 1.0])
+SLOPES, OFFSETS, CUTS = (
+    np.array([1.0, 0.5, -1.2]),
+    np.array([0.2, -0.4, 0.1]),
+    np.array([-1.0, 0.0, 1.0]),
+)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 
 
@@ -34,9 +40,12 @@ LAWS = {  # given z with a last axis of length one
     "Categorical": lambda z: dist.Categorical(logits=rows(z)),
     "Categorical, probs": lambda z: dist.Categorical(probs=jax.nn.softmax(rows(z))),
     "OrderedLogistic": lambda z: dist.OrderedLogistic(logits(z), CUTS),
-    "zero-inflated": lambda z: dist.ZeroInflatedDistribution(dist.Binomial(4, logits=logits(z)), gate=0.3),
+    "zero-inflated": lambda z: dist.ZeroInflatedDistribution(
+        dist.Binomial(4, logits=logits(z)), gate=0.3
+    ),
     "mixture": lambda z: dist.MixtureSameFamily(
-        dist.Categorical(jnp.array([0.3, 0.7])), dist.Bernoulli(logits=jnp.stack([logits(z), -logits(z)], -1))
+        dist.Categorical(jnp.array([0.3, 0.7])),
+        dist.Bernoulli(logits=jnp.stack([logits(z), -logits(z)], -1)),
     ),
 }
 SIZES = {name: {"Be": 2, "Bi": 5, "Ca": 3, "Or": 4, "ze": 5, "mi": 2}[name[:2]] for name in LAWS}
@@ -79,11 +88,15 @@ def over_people_and_items(law):
 
 
 LAYOUTS = [as_event, in_a_plate, over_people, over_people_and_items]
-FORMS = [(name, LAYOUTS[number % 4]) for number, name in enumerate(LAWS)] + [("Bernoulli, logits", one) for one in LAYOUTS]
+FORMS = [(name, LAYOUTS[number % 4]) for number, name in enumerate(LAWS)] + [
+    ("Bernoulli, logits", one) for one in LAYOUTS
+]
 
 
 class Integrated(LatentVariableModel):
-    """The same model as a class, with its probabilities by quadrature; it is not a NumPyro model."""
+    """The same model as a class, with its probabilities by quadrature; it is not a
+    NumPyro model.
+    """
 
     law: str
     n_values: int
@@ -113,7 +126,10 @@ class Integrated(LatentVariableModel):
         return jnp.sum(jnp.take_along_axis(self.log_terms(z), x[:, None], 1))
 
     def log_marginal(self, x):
-        return logsumexp(jax.vmap(lambda z: self.log_likelihood(x, z))(jnp.asarray(NODES)), b=jnp.asarray(WEIGHTS))
+        return logsumexp(
+            jax.vmap(lambda z: self.log_likelihood(x, z))(jnp.asarray(NODES)),
+            b=jnp.asarray(WEIGHTS),
+        )
 
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
@@ -142,7 +158,11 @@ def test_densities_and_draws(name, layout):
         z, x = made.sample(jax.random.key(0))
         assert x.dtype == jnp.int32
         for point in (x, x.astype(jnp.int64), (x + 1) % SIZES[name]):
-            np.testing.assert_allclose(made.log_likelihood(point, z), native.log_likelihood(point, z["z"].ravel()[0]), rtol=1e-9)
+            np.testing.assert_allclose(
+                made.log_likelihood(point, z),
+                native.log_likelihood(point, z["z"].ravel()[0]),
+                rtol=1e-9,
+            )
         np.testing.assert_allclose(made.log_prior(z), stats.norm.logpdf(z["z"]).sum(), rtol=1e-9)
 
 
@@ -150,7 +170,9 @@ def agree_with_quadrature(name, layout, n):
     made, native = from_numpyro(layout(LAWS[name])), Integrated(name, SIZES[name])
     x = data(native, n)
     operators = (lksd.stein.Difference(SIZES[name]), lksd.stein.Barker(SIZES[name]))
-    found, exact = (lksd.estimate_scores(one, x, operator=operators, draws=4000) for one in (made, native))
+    found, exact = (
+        lksd.estimate_scores(one, x, operator=operators, draws=4000) for one in (made, native)
+    )
     assert found.method.startswith("HMC")
     assert exact.method == "exact marginal score"
     for ours, theirs, error in zip(found.score, exact.score, found.mcse, strict=True):
@@ -200,9 +222,15 @@ def multinomial(x=None):
 
 
 BAD = {
-    "numbers of values": (unequal, r"the same L in all columns; 'x' has a BinomialLogits with 0 .. 2, 0 .. 3, 0 .. 4. Shift"),
+    "numbers of values": (
+        unequal,
+        r"the same L in all columns; 'x' has a BinomialLogits with 0 .. 2, 0 .. 3, 0 .. 4. Shift",
+    ),
     "values from 1": (from_one, r"integers 0 .. L-1 .*'x' has a DiscreteUniform with 1 .. 4"),
-    "latent number of values": (latent_number, "support of 'x' that does not depend on latents; its ends depend on 'c'"),
+    "latent number of values": (
+        latent_number,
+        "support of 'x' that does not depend on latents; its ends depend on 'c'",
+    ),
     "multinomial": (multinomial, "or of integers 0 .. L-1; 'x' has the constraint Multinomial"),
 }
 

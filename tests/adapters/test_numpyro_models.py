@@ -26,7 +26,9 @@ def standard_normal(size):
 
 
 def factors(x=None, size=N):
-    """Many observations in a plate; weight and noise are global, one a sample site and one a param site."""
+    """Many observations in a plate; weight and noise are global, one a sample site and one a param
+    site.
+    """
     weight = numpyro.sample("weight", dist.Normal().expand([D, K]).to_event(2))
     noise = numpyro.param("noise", jnp.ones(D))
     with numpyro.plate("n", size):
@@ -58,7 +60,9 @@ EXACT = lksd.estimate_scores(FactorAnalysis(WEIGHT, NOISE, mean=MEAN), X).score
     "model",
     [
         lambda: from_numpyro(factors, observed="x", params=PARAMS),
-        lambda: from_numpyro(factors, observed="x", params=PARAMS, args=(X,), kwargs={"size": len(X)}),
+        lambda: from_numpyro(
+            factors, observed="x", params=PARAMS, args=(X,), kwargs={"size": len(X)}
+        ),
         lambda: from_numpyro(one_factor_model),
         lambda: from_numpyro(low_rank),
     ],
@@ -69,13 +73,16 @@ def test_factor_analysis_is_exact(model):
     found = lksd.estimate_scores(made, X)
     assert found.method == "exact marginal score"
     np.testing.assert_allclose(found.score, EXACT, rtol=1e-10, atol=1e-12)
-    assert made.quadratic.likelihood  # so that chains take the coefficients, as those of native models do
+    # so that chains take the coefficients, as those of native models do
+    assert made.quadratic.likelihood
 
 
 @pytest.mark.slow
 def test_chains_of_a_ppca_agree_with_the_native_one():
     params = {"weight": WEIGHT, "noise": np.full(D, 0.5)}
-    ours = lksd.estimate_scores(from_numpyro(factors, "x", params), X, exact=False, control_variates="none")
+    ours = lksd.estimate_scores(
+        from_numpyro(factors, "x", params), X, exact=False, control_variates="none"
+    )
     native = lksd.estimate_scores(PPCA(WEIGHT, 0.5, mean=MEAN), X)
     z = (ours.score - native.score) / ours.mcse
     assert np.abs(z).max() < 5
@@ -86,11 +93,20 @@ def test_chains_of_a_ppca_agree_with_the_native_one():
 def test_draws_of_global_parameters():
     weights = WEIGHT + 0.2 * RNG.normal(size=(2, 6, D, K))  # by chain
     # Local and deterministic sites, as MCMC.get_samples() has them, are passed over.
-    given = {"weight": weights, "noise": np.sqrt(NOISE), "z": np.zeros((12, N, K)), "centre": np.zeros((12, N, D))}
+    given = {
+        "weight": weights,
+        "noise": np.sqrt(NOISE),
+        "z": np.zeros((12, N, K)),
+        "centre": np.zeros((12, N, D)),
+    }
     found = from_numpyro(factors, "x", given)
-    native = PosteriorPredictive(FactorAnalysis(WEIGHT, NOISE, mean=MEAN), {"loadings": weights.reshape(-1, D, K)})
+    native = PosteriorPredictive(
+        FactorAnalysis(WEIGHT, NOISE, mean=MEAN), {"loadings": weights.reshape(-1, D, K)}
+    )
     assert found.size == 12
-    np.testing.assert_allclose(lksd.estimate_scores(found, X).score, lksd.estimate_scores(native, X).score, rtol=1e-10)
+    np.testing.assert_allclose(
+        lksd.estimate_scores(found, X).score, lksd.estimate_scores(native, X).score, rtol=1e-10
+    )
 
 
 SLOPES = np.array([1.0, -0.5])
@@ -104,7 +120,9 @@ def two_level(x=None):
 
 def two_level_score(x):
     """By a grid over both latents."""
-    precision, share = np.meshgrid(np.linspace(1e-3, 15, 1500), (np.arange(400) + 0.5) / 400, indexing="ij")
+    precision, share = np.meshgrid(
+        np.linspace(1e-3, 15, 1500), (np.arange(400) + 0.5) / 400, indexing="ij"
+    )
     residual = x - 3 * share[..., None] * SLOPES
     log_joint = stats.gamma(3, scale=0.5).logpdf(precision) + stats.beta(2, 3).logpdf(share)
     log_joint += np.log(precision) - precision * (residual**2).sum(-1) / 2
@@ -116,7 +134,8 @@ def test_a_two_level_model_with_constrained_latents():
     model = from_numpyro(two_level)
     x = RNG.normal(size=(16, 2))
     found = lksd.estimate_scores(model, x, draws=1000)
-    assert found.method.startswith("AdaptiveHMC")  # a step size for each chain: posteriors differ in scale
+    # a step size for each chain: posteriors differ in scale
+    assert found.method.startswith("AdaptiveHMC")
     exact = np.array([two_level_score(one) for one in x])
     assert np.abs((found.score - exact) / found.mcse).max() < 5
     assert np.abs(found.score - exact).max() < 0.1
@@ -128,7 +147,9 @@ def test_a_two_level_model_with_constrained_latents():
         expected = np.log(z["precision"]) + np.log(z["share"] * (1 - z["share"]))
         np.testing.assert_allclose(model.log_jacobian(u), expected, rtol=1e-10)
         np.testing.assert_allclose(
-            model.log_prior(z), stats.gamma(3, scale=0.5).logpdf(z["precision"]) + stats.beta(2, 3).logpdf(z["share"]), rtol=1e-10
+            model.log_prior(z),
+            stats.gamma(3, scale=0.5).logpdf(z["precision"]) + stats.beta(2, 3).logpdf(z["share"]),
+            rtol=1e-10,
         )
 
 
@@ -144,7 +165,11 @@ def test_supports_that_depend_on_other_latents():
     model = from_numpyro(nested)
     with jax.enable_x64(True):
         z, x = model.sample(jax.random.key(0))
-        assert {name: value.shape for name, value in z.items()} == {"top": (), "part": (), "shares": (3,)}
+        assert {name: value.shape for name, value in z.items()} == {
+            "top": (),
+            "part": (),
+            "shares": (3,),
+        }
         assert x.shape == (3,)
         u = model.unconstrain(z)
         assert u["shares"].shape == (2,)
@@ -192,7 +217,9 @@ def test_discrete_latents_above_real_ones():
     with jax.enable_x64(True):
         latent = {"z": jnp.asarray(z)}
         np.testing.assert_allclose(made.log_prior(latent), np.log(prior), rtol=1e-12)
-        np.testing.assert_allclose(made.log_likelihood(jnp.asarray(x), latent), np.log(joint / prior), rtol=1e-12)
+        np.testing.assert_allclose(
+            made.log_likelihood(jnp.asarray(x), latent), np.log(joint / prior), rtol=1e-12
+        )
 
 
 def test_integers_are_observed():
@@ -211,9 +238,12 @@ def test_integers_are_observed():
         return 0.6 * tables[0][rows].prod(-1) + 0.4 * tables[1][rows].prod(-1)
 
     operator = lksd.stein.Difference(3)
-    moved = np.stack([np.where(np.arange(4) == d, (x + 1) % 3, x) for d in range(4)], 1)  # (n, D, D)
+    # (n, D, D)
+    moved = np.stack([np.where(np.arange(4) == d, (x + 1) % 3, x) for d in range(4)], 1)
     ratios = density(moved) / density(x)[:, None]
-    np.testing.assert_allclose(lksd.estimate_scores(model, x, operator=operator).score, ratios - 1, rtol=1e-9)
+    np.testing.assert_allclose(
+        lksd.estimate_scores(model, x, operator=operator).score, ratios - 1, rtol=1e-9
+    )
 
 
 def test_the_function_is_traced_once_and_as_it_was():
@@ -234,7 +264,10 @@ def test_the_function_is_traced_once_and_as_it_was():
 
 
 def test_models_of_one_form_share_a_program():
-    a, b = (from_numpyro(factors, "x", {"weight": scale * WEIGHT, "noise": np.ones(D)}) for scale in (1.0, 2.0))
+    a, b = (
+        from_numpyro(factors, "x", {"weight": scale * WEIGHT, "noise": np.ones(D)})
+        for scale in (1.0, 2.0)
+    )
     assert jax.tree.structure(a) == jax.tree.structure(b)
 
 
@@ -291,19 +324,37 @@ def broken(x):
 
 
 BAD = {
-    "missing site": (lambda: from_numpyro(factors, "y", PARAMS), ValueError, "no 'y'. Its sites: weight, z, x"),
-    "site twice": (lambda: from_numpyro(site_twice), ValueError, "sites that occur once; .*`x` duplicated"),
-    "observed twice": (lambda: from_numpyro(observed_twice), ValueError, "'x' to be the only observed site .*'y' is observed too"),
+    "missing site": (
+        lambda: from_numpyro(factors, "y", PARAMS),
+        ValueError,
+        "no 'y'. Its sites: weight, z, x",
+    ),
+    "site twice": (
+        lambda: from_numpyro(site_twice),
+        ValueError,
+        "sites that occur once; .*`x` duplicated",
+    ),
+    "observed twice": (
+        lambda: from_numpyro(observed_twice),
+        ValueError,
+        "'x' to be the only observed site .*'y' is observed too",
+    ),
     "another shape": (
         lambda: lksd.estimate_scores(from_numpyro(factors, "x", PARAMS), X[:, :3]),
         ValueError,
-        "fails on observations of 3 columns .expected 4 numbers in x, as the observed site has; got 3",
+        "fails on observations of 3 columns .expected 4 numbers in x, as the observed site has; "
+        "got 3",
     ),
-    "index in a latent": (lambda: from_numpyro(with_offsets), ValueError, "latents .*depends on the observation's index"),
+    "index in a latent": (
+        lambda: from_numpyro(with_offsets),
+        ValueError,
+        "latents .*depends on the observation's index",
+    ),
     "an array over observations": (
         lambda: from_numpyro(with_covariates),
         ValueError,
-        "site 'x' has values for 50 observations when one is wanted, so it depends on the observation's index",
+        "site 'x' has values for 50 observations when one is wanted, so it depends on the "
+        "observation's index",
     ),
     "index in x": (
         lambda: from_numpyro(effects),
@@ -313,25 +364,56 @@ BAD = {
     "global without params": (
         lambda: from_numpyro(factors, "x", {"noise": np.ones(D)}),
         ValueError,
-        "params: expected values or draws for the global sites .*'weight' are outside the plate 'n'",
+        "params: expected values or draws for the global sites .*'weight' are outside the plate "
+        "'n'",
     ),
     "param of another shape": (
         lambda: from_numpyro(factors, "x", PARAMS | {"weight": WEIGHT.T}),
         ValueError,
         r"params: expected shape \(4, 2\) for 'weight', or draws .*got \(2, 4\)",
     ),
-    "unknown param": (lambda: from_numpyro(factors, "x", PARAMS | {"w": 1.0}), ValueError, "got 'w'. Its sites: weight"),
+    "unknown param": (
+        lambda: from_numpyro(factors, "x", PARAMS | {"w": 1.0}),
+        ValueError,
+        "got 'w'. Its sites: weight",
+    ),
     "draws of different number": (
-        lambda: from_numpyro(factors, "x", {"weight": np.zeros((3, D, K)), "noise": np.ones((4, D))}),
+        lambda: from_numpyro(
+            factors, "x", {"weight": np.zeros((3, D, K)), "noise": np.ones((4, D))}
+        ),
         ValueError,
         "same number of draws .*'weight': 3, 'noise': 4",
     ),
-    "unknown plate": (lambda: from_numpyro(factors, "x", PARAMS, plate="m"), ValueError, "plate: .*'n'.*got 'm'"),
-    "unbounded latent": (lambda: from_numpyro(unbounded), ValueError, "finitely many values.*'count' has a Poisson"),
-    "unbounded observation": (lambda: from_numpyro(counts), ValueError, "'x' has a Poisson, whose values cannot be listed"),
-    "too many outcomes": (lambda: from_numpyro(many_switches), ValueError, "10,000 outcomes.*'on' has 2 to the power of 20"),
-    "model that fails": (lambda: from_numpyro(broken), ValueError, "model: running it fails .*args and kwargs"),
-    "no function": (lambda: from_numpyro(3), TypeError, "model: expected a NumPyro model, a function; got int"),
+    "unknown plate": (
+        lambda: from_numpyro(factors, "x", PARAMS, plate="m"),
+        ValueError,
+        "plate: .*'n'.*got 'm'",
+    ),
+    "unbounded latent": (
+        lambda: from_numpyro(unbounded),
+        ValueError,
+        "finitely many values.*'count' has a Poisson",
+    ),
+    "unbounded observation": (
+        lambda: from_numpyro(counts),
+        ValueError,
+        "'x' has a Poisson, whose values cannot be listed",
+    ),
+    "too many outcomes": (
+        lambda: from_numpyro(many_switches),
+        ValueError,
+        "10,000 outcomes.*'on' has 2 to the power of 20",
+    ),
+    "model that fails": (
+        lambda: from_numpyro(broken),
+        ValueError,
+        "model: running it fails .*args and kwargs",
+    ),
+    "no function": (
+        lambda: from_numpyro(3),
+        TypeError,
+        "model: expected a NumPyro model, a function; got int",
+    ),
 }
 
 
@@ -344,7 +426,9 @@ def test_bad_input(name):
 
 def kinds(x=None):
     kind = numpyro.sample("kind", dist.Categorical(jnp.array([0.2, 0.3, 0.5])))
-    numpyro.sample("x", dist.Normal(jnp.asarray(WEIGHT)[:3, 0][kind] * jnp.arange(D), 0.5).to_event(1), obs=x)
+    numpyro.sample(
+        "x", dist.Normal(jnp.asarray(WEIGHT)[:3, 0][kind] * jnp.arange(D), 0.5).to_event(1), obs=x
+    )
 
 
 def bounded_latents(x=None):

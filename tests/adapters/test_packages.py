@@ -33,7 +33,8 @@ with pm.Model() as same:
 lksd.adapters.from_pymc(same)
 assert "pymc.sampling.jax" in __import__("sys").modules
 after = {name: str(getattr(jax.config, name)) for name in names}
-assert before == after, {name: (before[name], after[name]) for name in names if before[name] != after[name]}
+changed = {name: (before[name], after[name]) for name in names if before[name] != after[name]}
+assert not changed, changed
 assert environment == dict(os.environ), set(environment.items()) ^ set(dict(os.environ).items())
 assert jax.numpy.zeros(1).dtype == np.float32
 """
@@ -51,7 +52,8 @@ import lksd
 try:
     lksd.adapters.{call}
 except ImportError as error:
-    assert str(error) == "{name} needs {module}, which is not installed. Run: pip install 'lksd[{extra}]'", error
+    said = "{name} needs {module}, which is not installed. Run: pip install 'lksd[{extra}]'"
+    assert str(error) == said, error
 else:
     raise AssertionError("no error")
 """
@@ -65,5 +67,8 @@ def test_a_missing_package_is_named_with_the_command():
         ("from_gensim", "gensim", "topics"),
         ("from_tomotopy", "tomotopy", "tomotopy"),
     ]
-    code = "".join(MISSING.format(module=module, call=f"{name}(print)", name=name, extra=extra) for name, module, extra in cases)
+    code = "".join(
+        MISSING.format(module=module, call=f"{name}(print)", name=name, extra=extra)
+        for name, module, extra in cases
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

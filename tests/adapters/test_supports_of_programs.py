@@ -1,4 +1,6 @@
-"""Where x can lie, as NumPyro and PyMC say it, and Stein's identity in the coordinates that belong to it."""
+"""Where x can lie, as NumPyro and PyMC say it, and Stein's identity in the coordinates that belong
+to it.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,9 @@ HALVES = np.array([0.5, 0.5])
 
 
 def numpyro_model(law):
-    """The law of all columns, or of an event; its scale depends on a class, over which the density is summed."""
+    """The law of all columns, or of an event; its scale depends on a class, over which the density
+    is summed.
+    """
 
     def model(x=None):
         c = numpyro.sample("c", dist.Bernoulli(0.3))
@@ -53,7 +57,10 @@ def pymc_model(law, observed=HALVES):
 
 NUMPYRO = {
     "Normal": (numpyro_model(lambda s: dist.Normal(0.0, s)), REAL),
-    "MultivariateNormal": (numpyro_model(lambda s: dist.MultivariateNormal(jnp.zeros(D), s * jnp.eye(D))), REAL),
+    "MultivariateNormal": (
+        numpyro_model(lambda s: dist.MultivariateNormal(jnp.zeros(D), s * jnp.eye(D))),
+        REAL,
+    ),
     "Exponential": (numpyro_model(lambda s: dist.Exponential(1 / s)), POSITIVE),
     "Exponential in plates": (plated(lambda s: dist.Exponential(1 / s)), POSITIVE),
     "HalfNormal": (numpyro_model(lambda s: dist.HalfNormal(s)), POSITIVE),
@@ -71,28 +78,55 @@ NUMPYRO = {
     "BetaProportion": (numpyro_model(lambda s: dist.BetaProportion(0.3, 2.0 * s)), UNIT),
     "Kumaraswamy": (numpyro_model(lambda s: dist.Kumaraswamy(s, 1.5)), UNIT),
     "Pareto": (numpyro_model(lambda s: dist.Pareto(0.5, 1.0 + s)), Support((0.5,), (INF,))),
-    "TruncatedNormal below": (numpyro_model(lambda s: dist.TruncatedNormal(0.0, s, low=0.3)), Support((0.3,), (INF,))),
-    "TruncatedNormal above": (numpyro_model(lambda s: dist.TruncatedNormal(0.0, s, high=0.3)), Support((-INF,), (0.3,))),
-    "TruncatedNormal": (numpyro_model(lambda s: dist.TruncatedNormal(0.0, s, low=-0.5, high=1.0)), Support((-0.5,), (1.0,))),
+    "TruncatedNormal below": (
+        numpyro_model(lambda s: dist.TruncatedNormal(0.0, s, low=0.3)),
+        Support((0.3,), (INF,)),
+    ),
+    "TruncatedNormal above": (
+        numpyro_model(lambda s: dist.TruncatedNormal(0.0, s, high=0.3)),
+        Support((-INF,), (0.3,)),
+    ),
+    "TruncatedNormal": (
+        numpyro_model(lambda s: dist.TruncatedNormal(0.0, s, low=-0.5, high=1.0)),
+        Support((-0.5,), (1.0,)),
+    ),
     "VonMises": (numpyro_model(lambda s: dist.VonMises(0.0, s)), Support((-PI,), (PI,))),
     "logit normal": (
-        numpyro_model(lambda s: dist.TransformedDistribution(dist.Normal(0.0, s), T.SigmoidTransform())),
+        numpyro_model(
+            lambda s: dist.TransformedDistribution(dist.Normal(0.0, s), T.SigmoidTransform())
+        ),
         UNIT,
     ),
     "transforms of a bounded law": (
-        numpyro_model(lambda s: dist.TransformedDistribution(dist.HalfNormal(s), [T.AffineTransform(0.0, -1.0), T.ExpTransform()])),
+        numpyro_model(
+            lambda s: dist.TransformedDistribution(
+                dist.HalfNormal(s), [T.AffineTransform(0.0, -1.0), T.ExpTransform()]
+            )
+        ),
         UNIT,
     ),
-    "Dirichlet": (numpyro_model(lambda s: dist.Dirichlet(s * jnp.array([0.7, 1.0, 2.0]))), Support(simplex=3)),
-    "two Dirichlets": (numpyro_model(lambda s: dist.Dirichlet(s * jnp.ones((2, 3))).to_event(1)), Support(simplex=3)),
+    "Dirichlet": (
+        numpyro_model(lambda s: dist.Dirichlet(s * jnp.array([0.7, 1.0, 2.0]))),
+        Support(simplex=3),
+    ),
+    "two Dirichlets": (
+        numpyro_model(lambda s: dist.Dirichlet(s * jnp.ones((2, 3))).to_event(1)),
+        Support(simplex=3),
+    ),
     "mixture of one family": (
         numpyro_model(
-            lambda s: dist.MixtureSameFamily(dist.Categorical(HALVES), dist.Gamma(jnp.array([1.0, 3.0]), s)),
+            lambda s: dist.MixtureSameFamily(
+                dist.Categorical(HALVES), dist.Gamma(jnp.array([1.0, 3.0]), s)
+            ),
         ),
         POSITIVE,
     ),
     "mixture of two families": (
-        numpyro_model(lambda s: dist.MixtureGeneral(dist.Categorical(HALVES), [dist.Gamma(1.0, s), dist.LogNormal(0.0, s)])),
+        numpyro_model(
+            lambda s: dist.MixtureGeneral(
+                dist.Categorical(HALVES), [dist.Gamma(1.0, s), dist.LogNormal(0.0, s)]
+            )
+        ),
         POSITIVE,
     ),
 }
@@ -105,36 +139,74 @@ PYMC = {
     "Gamma": (pymc_model(lambda name, x: pm.Gamma(name, 0.7, 1.0, observed=x)), POSITIVE),
     "LogNormal": (pymc_model(lambda name, x: pm.LogNormal(name, observed=x)), POSITIVE),
     "Weibull": (pymc_model(lambda name, x: pm.Weibull(name, 1.0, 2.0, observed=x)), POSITIVE),
-    "Uniform": (pymc_model(lambda name, x: pm.Uniform(name, -1.0, 2.0, observed=x)), Support((-1.0,), (2.0,))),
+    "Uniform": (
+        pymc_model(lambda name, x: pm.Uniform(name, -1.0, 2.0, observed=x)),
+        Support((-1.0,), (2.0,)),
+    ),
     "Uniform of each column": (
         pymc_model(lambda name, x: pm.Uniform(name, 0.0, [1.0, 3.0], observed=x)),
         Support((0.0, 0.0), (1.0, 3.0)),
     ),
     "Beta": (pymc_model(lambda name, x: pm.Beta(name, 1.0, 1.0, observed=x)), UNIT),
-    "Triangular": (pymc_model(lambda name, x: pm.Triangular(name, lower=0, upper=3, c=1, observed=x)), Support((0.0,), (3.0,))),
-    "Pareto": (pymc_model(lambda name, x: pm.Pareto(name, 3.0, 0.25, observed=x)), Support((0.25,), (INF,))),
-    "VonMises": (pymc_model(lambda name, x: pm.VonMises(name, 0.0, 1.0, observed=x)), Support((-PI,), (PI,))),
+    "Triangular": (
+        pymc_model(lambda name, x: pm.Triangular(name, lower=0, upper=3, c=1, observed=x)),
+        Support((0.0,), (3.0,)),
+    ),
+    "Pareto": (
+        pymc_model(lambda name, x: pm.Pareto(name, 3.0, 0.25, observed=x)),
+        Support((0.25,), (INF,)),
+    ),
+    "VonMises": (
+        pymc_model(lambda name, x: pm.VonMises(name, 0.0, 1.0, observed=x)),
+        Support((-PI,), (PI,)),
+    ),
     "LogitNormal": (pymc_model(lambda name, x: pm.LogitNormal(name, observed=x)), UNIT),
     "TruncatedNormal": (
         pymc_model(lambda name, x: pm.TruncatedNormal(name, 0.5, 1.0, lower=0.0, observed=x)),
         Support((0.0,), (INF,)),
     ),
     "Truncated": (
-        pymc_model(lambda name, x: pm.Truncated(name, pm.Exponential.dist(1.0), upper=2.0, observed=x)),
+        pymc_model(
+            lambda name, x: pm.Truncated(name, pm.Exponential.dist(1.0), upper=2.0, observed=x)
+        ),
         Support((0.0,), (2.0,)),
     ),
     "Mixture": (
-        pymc_model(lambda name, x: pm.Mixture(name, HALVES, [pm.Gamma.dist(2, 1), pm.LogNormal.dist()], observed=x)),
+        pymc_model(
+            lambda name, x: pm.Mixture(
+                name, HALVES, [pm.Gamma.dist(2, 1), pm.LogNormal.dist()], observed=x
+            )
+        ),
         POSITIVE,
     ),
-    "Dirichlet": (pymc_model(lambda name, x: pm.Dirichlet(name, [0.7, 1.0, 2.0], observed=x), SIMPLEX), Support(simplex=3)),
+    "Dirichlet": (
+        pymc_model(lambda name, x: pm.Dirichlet(name, [0.7, 1.0, 2.0], observed=x), SIMPLEX),
+        Support(simplex=3),
+    ),
 }
-EVERY = {f"{package} {name}": case for package, cases in (("NumPyro", NUMPYRO), ("PyMC", PYMC)) for name, case in cases.items()}
+EVERY = {
+    f"{package} {name}": case
+    for package, cases in (("NumPyro", NUMPYRO), ("PyMC", PYMC))
+    for name, case in cases.items()
+}
 
 
 QUICK = {
-    "NumPyro": ("Uniform of each column", "Pareto", "TruncatedNormal", "transforms of a bounded law", "two Dirichlets"),
-    "PyMC": ("StudentT", "Weibull", "Uniform of each column", "LogitNormal", "Truncated", "Dirichlet"),
+    "NumPyro": (
+        "Uniform of each column",
+        "Pareto",
+        "TruncatedNormal",
+        "transforms of a bounded law",
+        "two Dirichlets",
+    ),
+    "PyMC": (
+        "StudentT",
+        "Weibull",
+        "Uniform of each column",
+        "LogitNormal",
+        "Truncated",
+        "Dirichlet",
+    ),
 }
 
 

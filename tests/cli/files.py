@@ -27,7 +27,10 @@ def numbers() -> np.ndarray:
 def topic_models() -> dict[str, dict[str, np.ndarray]]:
     topics = np.random.default_rng(1).dirichlet(np.full(12, 0.3), size=2)
     words = np.array([f"word{i}" for i in range(12)])
-    return {name: {"concentration": np.full(2, a), "topics": topics, "vocabulary": words} for name, a in (("a", 3.0), ("b", 0.3))}
+    return {
+        name: {"concentration": np.full(2, a), "topics": topics, "vocabulary": words}
+        for name, a in (("a", 3.0), ("b", 0.3))
+    }
 
 
 def documents(count: int = 30) -> list[list[str]]:
@@ -35,7 +38,12 @@ def documents(count: int = 30) -> list[list[str]]:
     drawn = []
     for i in range(count):
         shares = rng.dirichlet(model["concentration"]) @ model["topics"]
-        drawn.append([str(model["vocabulary"][j]) for j in rng.choice(12, 8 + i % 5, p=shares / shares.sum())])
+        drawn.append(
+            [
+                str(model["vocabulary"][j])
+                for j in rng.choice(12, 8 + i % 5, p=shares / shares.sum())
+            ]
+        )
     return drawn
 
 

@@ -56,7 +56,9 @@ def test_a_ranking_prints_writes_and_loads(lksd_command, tmp_path):
     assert "adjusted p" in out
     assert "right fits best (level 0.05)." in out
     assert "right fits best" in report.read_text()
-    code, out, _ = lksd_command(*RANKED, "--json", "--correction", "holm", "--margin", 0.01, "--kernel", "family")
+    code, out, _ = lksd_command(
+        *RANKED, "--json", "--correction", "holm", "--margin", 0.01, "--kernel", "family"
+    )
     (tmp_path / "ranking.json").write_text(out)
     loaded = lksd.load_result(tmp_path / "ranking.json")
     assert (code, loaded.correction, loaded.margin, len(loaded.tests)) == (0, "holm", 0.01, 5)
@@ -68,8 +70,14 @@ def test_a_ranking_prints_writes_and_loads(lksd_command, tmp_path):
     [
         (("models.py:p",), "expected at least two models to rank; got 1"),
         (("models.py:p", "models.py:p"), "got 'models.py:p' twice"),
-        (("models.py:p", "models.py:q", "--name", "a"), "--name: expected one for each of 2 models; got 1"),
-        (("models.py:p", "models.py:q", "--margin", "-1"), "margin: expected a number of at least 0; got -1.0"),
+        (
+            ("models.py:p", "models.py:q", "--name", "a"),
+            "--name: expected one for each of 2 models; got 1",
+        ),
+        (
+            ("models.py:p", "models.py:q", "--margin", "-1"),
+            "margin: expected a number of at least 0; got -1.0",
+        ),
         (("models.py:p", "a.npz"), "expected models of the same kind of data"),
     ],
 )
@@ -80,7 +88,19 @@ def test_bad_rankings(arguments, message, lksd_command):
 
 
 def test_the_same_command_gives_the_same_digits(lksd_command):
-    command = ("compare", "x.npy", *PAIR, "--no-exact", "--draws", 40, "--warmup", 20, "--json", "--seed", 3)
+    command = (
+        "compare",
+        "x.npy",
+        *PAIR,
+        "--no-exact",
+        "--draws",
+        40,
+        "--warmup",
+        20,
+        "--json",
+        "--seed",
+        3,
+    )
     first, second = lksd_command(*command), lksd_command(*command)
     assert first[0] == 0
     assert first[1] == second[1]
@@ -113,7 +133,9 @@ def test_every_kind_of_file_gives_the_same_answer(name, lksd_command, tmp_path):
 def test_columns_and_arrays_by_name(lksd_command, tmp_path):
     expected = lksd_command("compare", "x.npy", *PAIR)[1]
     wide = tmp_path / "wide.csv"
-    rows = ["name,c,a,b"] + [f"no {i},{c!r},{a!r},{b!r}" for i, (a, b, c) in enumerate(numbers().tolist())]
+    rows = ["name,c,a,b"] + [
+        f"no {i},{c!r},{a!r},{b!r}" for i, (a, b, c) in enumerate(numbers().tolist())
+    ]
     wide.write_text("\n".join(rows))
     assert lksd_command("compare", "two.npz", "--array", "x", *PAIR)[1] == expected
     code, _, err = lksd_command("compare", wide, *PAIR)
@@ -125,15 +147,35 @@ def test_columns_and_arrays_by_name(lksd_command, tmp_path):
 
 
 def test_options_reach_the_test(lksd_command):
-    options = ("--alternative", "two-sided", "--calibration", "normal", "--variance", "vstat", "--standardise")
-    code, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--kernel", "imq", "--kernel", "models.py:kernel", "--json")
+    options = (
+        "--alternative",
+        "two-sided",
+        "--calibration",
+        "normal",
+        "--variance",
+        "vstat",
+        "--standardise",
+    )
+    code, out, _ = lksd_command(
+        "compare",
+        "x.npy",
+        *PAIR,
+        *options,
+        "--kernel",
+        "imq",
+        "--kernel",
+        "models.py:kernel",
+        "--json",
+    )
     record = json.loads(out)
     assert code == 0
     assert record["result"]["alternative"] == "two-sided"
     assert record["result"]["variance"] == "vstat"
     assert record["settings"]["standardise"] is True
     assert len(record["result"]["tests"]) == 2
-    _, out, _ = lksd_command("compare", "x.npy", *PAIR, "--no-exact", "--sampler", "nuts", "--draws", 40, "--warmup", 20)
+    _, out, _ = lksd_command(
+        "compare", "x.npy", *PAIR, "--no-exact", "--sampler", "nuts", "--draws", 40, "--warmup", 20
+    )
     assert "NUTS, 2 chains of 20 draws after 20" in out
 
 
@@ -141,12 +183,16 @@ def test_saved_scores_are_models_too(lksd_command, folder):
     weight = np.array([[1.0], [0.5], [-0.5]])
     lksd.estimate_scores(lksd.models.PPCA(weight, 2.0), numbers()).save(folder / "scores.npz")
     _, out, _ = lksd_command("compare", "x.npy", "--p", "scores.npz", "--q", "models.py:q")
-    assert out == lksd_command("compare", "x.npy", *PAIR)[1].replace("P: models.py:p", "P: scores.npz")
+    assert out == lksd_command("compare", "x.npy", *PAIR)[1].replace(
+        "P: models.py:p", "P: scores.npz"
+    )
 
 
 def test_topics_takes_words_and_ids_and_counts(lksd_command, folder):
     ids = [[int(word.removeprefix("word")) for word in words] for words in documents()]
-    (folder / "ids.jsonl").write_text("\n".join(json.dumps({"id": i, "tokens": row}) for i, row in enumerate(ids)))
+    (folder / "ids.jsonl").write_text(
+        "\n".join(json.dumps({"id": i, "tokens": row}) for i, row in enumerate(ids))
+    )
     code, out, err = lksd_command("topics", "docs.jsonl", *TOPICS)
     assert (code, err) == (0, "")
     assert "word" in out
@@ -213,7 +259,9 @@ def test_a_pickle_is_not_opened_without_trust(lksd_command, folder):
     assert not (folder / "sprung").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["topics", "--help"], ["demo", "--help"], []])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["compare", "--help"], ["topics", "--help"], ["demo", "--help"], []]
+)
 def test_help_has_examples_and_says_that_models_are_code(arguments, lksd_command):
     code, out, err = lksd_command(*arguments)
     assert (code, err) == (0, "")
@@ -226,7 +274,9 @@ def test_help_has_examples_and_says_that_models_are_code(arguments, lksd_command
 
 
 def run(*arguments, cwd, **options):
-    return subprocess.run([*LKSD, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, **options)
+    return subprocess.run(
+        [*LKSD, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, **options
+    )
 
 
 def test_the_program_prints_its_version(folder):
@@ -284,12 +334,24 @@ def test_an_internal_error_exits_with_1(folder):
 
 def test_a_reader_that_goes_away_is_no_error(folder):
     command = f"{LKSD[0]} compare x.npy {' '.join(PAIR)} --json | head -c 20"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], cwd=folder, capture_output=True, text=True
+    )
     assert done.stderr == ""
 
 
 def test_ctrl_c_stops_and_leaves_nothing(folder):
-    command = [*LKSD, "compare", "x.npy", *PAIR, "--no-exact", "--draws", "2000000", "--report", "stopped.html"]
+    command = [
+        *LKSD,
+        "compare",
+        "x.npy",
+        *PAIR,
+        "--no-exact",
+        "--draws",
+        "2000000",
+        "--report",
+        "stopped.html",
+    ]
     started = time.monotonic()
     shown, code = on_terminal(command, interrupt_after=12, cwd=folder)
     assert code == 130
@@ -302,12 +364,17 @@ def test_ctrl_c_stops_and_leaves_nothing(folder):
 
 @pytest.mark.parametrize(
     ("options", "names"),
-    [(("--name-p", "wide"), ("wide", "Q")), (("--name-p", "wide", "--name-q", "narrow"), ("wide", "narrow"))],
+    [
+        (("--name-p", "wide"), ("wide", "Q")),
+        (("--name-p", "wide", "--name-q", "narrow"), ("wide", "narrow")),
+    ],
 )
 def test_models_are_called_by_their_names(lksd_command, folder, options, names):
     p, q = names
     _, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--report", "named.html")
-    assert out.startswith(f"{p}: models.py:p\n{q}: models.py:q\n\nH0: {p} fits at least as well as {q};")
+    assert out.startswith(
+        f"{p}: models.py:p\n{q}: models.py:q\n\nH0: {p} fits at least as well as {q};"
+    )
     assert f"\n{p} - {q} " in out
     assert f"Does {q} fit the data better than {p}?" in (folder / "named.html").read_text()
     _, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--json")
@@ -337,7 +404,9 @@ def raised_by(function, *arguments) -> Exception:
 
 
 def test_faults_are_told_from_bad_input():
-    """What our code refuses by a raise, a missing file, and the user's own errors are the user's; the rest is not."""
+    """What our code refuses by a raise, a missing file, and the user's own errors are the user's;
+    the rest is not.
+    """
     from lksd._text import line_of, number
     from lksd._validation import check_seed
     from lksd.cli.main import concerns_input
@@ -393,11 +462,17 @@ m = Forgetful()
 @pytest.mark.filterwarnings("always:.*own draws:UserWarning")
 def test_a_model_that_does_not_fit_its_own_draws(lksd_command, folder):
     (folder / "own.py").write_text(FORGETFUL)
-    for command in (("compare", "x.npy", "--p", "models.py:p", "--q", "own.py:m"), ("rank", "x.npy", "models.py:p", "own.py:m")):
+    for command in (
+        ("compare", "x.npy", "--p", "models.py:p", "--q", "own.py:m"),
+        ("rank", "x.npy", "models.py:p", "own.py:m"),
+    ):
         code, out, err = lksd_command(*command)
         assert code == 0
         assert "does not fit its own draws" in out
-        assert f"{'Q' if command[0] == 'compare' else 'own.py:m'}: the model does not fit its own draws" in err
+        assert (
+            f"{'Q' if command[0] == 'compare' else 'own.py:m'}: the model does not fit its own "
+            "draws" in err
+        )
         code, out, err = lksd_command(*command, "--no-check")
         assert (code, err) == (0, "")
         assert "own draws" not in out
@@ -408,14 +483,17 @@ def test_columns_of_a_file_are_matched_by_their_names(lksd_command, tmp_path):
     rows = rng.normal(size=(40, 2)) + np.array([0, 5])
     (tmp_path / "own.py").write_text(
         "import numpy as np, lksd\n"
-        "p, q = (lksd.models.PPCA(np.ones((2, 1)), noise, [0.0, 5.0], columns=('a', 'b')) for noise in (1.0, 2.0))\n"
+        "p, q = (lksd.models.PPCA(np.ones((2, 1)), noise, [0.0, 5.0], columns=('a', 'b')) for "
+        "noise in (1.0, 2.0))\n"
     )
     models = ("--p", f"{tmp_path}/own.py:p", "--q", f"{tmp_path}/own.py:q", "--json")
     statistics = []
     for order in ([0, 1], [1, 0]):
         names = ",".join("ab"[i] for i in order)
         path = tmp_path / f"{names}.csv"
-        path.write_text("\n".join([names, *(",".join(map(repr, row.tolist())) for row in rows[:, order])]))
+        path.write_text(
+            "\n".join([names, *(",".join(map(repr, row.tolist())) for row in rows[:, order])])
+        )
         code, out, _ = lksd_command("compare", path, *models)
         assert code == 0
         statistics.append(json.loads(out)["result"]["statistic"])

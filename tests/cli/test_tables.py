@@ -1,4 +1,6 @@
-"""Tables as programs and people write them: read as they are meant, or refused with the line and a remedy."""
+"""Tables as programs and people write them: read as they are meant, or refused with the line and a
+remedy.
+"""
 
 import gzip
 import json
@@ -31,17 +33,44 @@ READ = {  # the same four rows: (file, options, column names, what is said besid
     "compressed": ("x.csv.gz", gzip.compress(("a,b,c\n" + SMALL).encode()), {}, "abc", ""),
     "comments": ("x.csv", "# made\n# by hand\n" + SMALL, {}, None, "begin with # are left out (2)"),
     "names in a comment": ("x.csv", "# a,b,c\n" + SMALL, {"header": True}, "abc", ""),
-    "trailing delimiters": ("x.csv", ("a,b,c\n" + SMALL).replace("\n", ",\n"), {}, "abc", "the empty last column is left out"),
-    "trailing delimiters alone": ("x.csv", SMALL.replace("\n", ",\n"), {}, None, "the empty last column is left out"),
+    "trailing delimiters": (
+        "x.csv",
+        ("a,b,c\n" + SMALL).replace("\n", ",\n"),
+        {},
+        "abc",
+        "the empty last column is left out",
+    ),
+    "trailing delimiters alone": (
+        "x.csv",
+        SMALL.replace("\n", ",\n"),
+        {},
+        None,
+        "the empty last column is left out",
+    ),
     "years": ("x.csv", "2019,2020,2021\n" + SMALL, {"header": True}, ("2019", "2020", "2021"), ""),
     "missing names": ("x.csv", "NA,b,c\n" + SMALL, {"header": True}, ("NA", "b", "c"), ""),
-    "an index left out": ("x.csv", ",a,b,c\n" + "".join(f"{i},{row}\n" for i, row in enumerate(SMALL.split())),
-                          {"columns": "a,b,c"}, "abc", ""),
-    "text with line ends": ("x.csv", "t,a,b,c\n" + "".join(f'"one\n\ntwo, three",{row}\n' for row in SMALL.split()),
-                            {"columns": "a,b,c"}, "abc", ""),
-    "empty texts": ("x.csv", "a,b,c,t\n" + "".join(f"{row},{'' if i else 'u'}\n" for i, row in enumerate(SMALL.split())),
-                    {"columns": "a,b,c"}, "abc", ""),
-}  # fmt: skip
+    "an index left out": (
+        "x.csv",
+        ",a,b,c\n" + "".join(f"{i},{row}\n" for i, row in enumerate(SMALL.split())),
+        {"columns": "a,b,c"},
+        "abc",
+        "",
+    ),
+    "text with line ends": (
+        "x.csv",
+        "t,a,b,c\n" + "".join(f'"one\n\ntwo, three",{row}\n' for row in SMALL.split()),
+        {"columns": "a,b,c"},
+        "abc",
+        "",
+    ),
+    "empty texts": (
+        "x.csv",
+        "a,b,c,t\n" + "".join(f"{row},{'' if i else 'u'}\n" for i, row in enumerate(SMALL.split())),
+        {"columns": "a,b,c"},
+        "abc",
+        "",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", READ)
@@ -57,37 +86,73 @@ def test_read_as_meant(name, tmp_path):
 
 ROWS = SMALL
 REFUSED = {
-    "a missing value first": ("NA,2,3\n" + ROWS, {}, "'NA,2,3' has missing values and no words. Say --header"),
+    "a missing value first": (
+        "NA,2,3\n" + ROWS,
+        {},
+        "'NA,2,3' has missing values and no words. Say --header",
+    ),
     "an empty cell first": (",2,3\n" + ROWS, {}, "has missing values and no words. Say --header"),
-    "a missing value first, said to be data": ("NA,2,3\n" + ROWS, {"header": False}, "got 'NA' in line 1, column 1"),
-    "years": ("2019,2020,2021\n" + ROWS.replace("3,2\n", "3,2.5\n"), {}, "'2019,2020,2021' is unlike all others and may be names"),
+    "a missing value first, said to be data": (
+        "NA,2,3\n" + ROWS,
+        {"header": False},
+        "got 'NA' in line 1, column 1",
+    ),
+    "years": (
+        "2019,2020,2021\n" + ROWS.replace("3,2\n", "3,2.5\n"),
+        {},
+        "'2019,2020,2021' is unlike all others and may be names",
+    ),
     "columns that pandas numbers": ("0,1,2\n" + PLAIN, {}, "'0,1,2' is unlike all others"),
     "quoted years": ('"2019.5","2020.5","2021.5"\n' + ROWS, {}, "is unlike all others"),
-    "a typing error first": ("1,two,3\n" + ROWS, {}, "'1,two,3' has words and numbers, and may be either"),
+    "a typing error first": (
+        "1,two,3\n" + ROWS,
+        {},
+        "'1,two,3' has words and numbers, and may be either",
+    ),
     "names and years": ("city,2019,2020\n" + ROWS, {}, "may be either"),
     "an index": (",a,b\n" + ROWS, {}, "column 1 has none, as the index that pandas and R write"),
     "an index read and written": ("Unnamed: 0,a,b\n" + ROWS, {}, "column 1 has none"),
     "one name twice": ("a,b,a\n" + ROWS, {}, "'a' occurs twice"),
-    "a missing value": ("a,b,c\n" + ROWS + "\n1,NA,3\n", {}, "missing values; got 'NA' in line 7, column 'b'"),
+    "a missing value": (
+        "a,b,c\n" + ROWS + "\n1,NA,3\n",
+        {},
+        "missing values; got 'NA' in line 7, column 'b'",
+    ),
     "a row of delimiters": (ROWS + ",,\n", {}, "got '' in line 5, column 1"),
     "a short row": ("a,b,c\n" + ROWS + "1,2\n", {}, "expected 3 cells in every row; line 6 has 2"),
     "a long row": (ROWS + "1,2,3,4\n", {}, "line 5 has 4"),
-    "names for more": ("a,b,c,d\n" + ROWS, {"columns": "a,b"}, "expected 4 cells in every row; line 2 has 3"),
+    "names for more": (
+        "a,b,c,d\n" + ROWS,
+        {"columns": "a,b"},
+        "expected 4 cells in every row; line 2 has 3",
+    ),
     "semicolons": ("1,5;2,3\n2,5;2,4\n", {"header": False}, "Separate cells by commas"),
     "semicolons after names": ("a;b\n1.5;2.5\n", {}, "Separate cells by commas"),
-    "decimal commas": ("a,b,c\n" + ROWS + '"1,5",2,3\n', {}, "got '1,5' in line 6, column 'a'. Write decimals with points"),
+    "decimal commas": (
+        "a,b,c\n" + ROWS + '"1,5",2,3\n',
+        {},
+        "got '1,5' in line 6, column 'a'. Write decimals with points",
+    ),
     "not a number": (ROWS + "1,nan,3\n", {}, "got 'nan' in line 5, column 2"),
     "infinity": (ROWS + "1,-Inf,3\n", {}, "expected finite numbers; got '-Inf' in line 5"),
     "too large": (ROWS + "1,1e999,3\n", {}, "expected finite numbers; got '1e999' in line 5"),
     "a comment inside": (ROWS + "# done\n", {}, "line 5 has 1"),
     "digits of another script": (ROWS + "1,١٢,3\n", {}, "got '١٢' in line 5"),
     "hexadecimal": (ROWS + "1,0x10,3\n", {}, "got '0x10' in line 5"),
-    "the last cell sometimes": (ROWS.replace("\n", ",\n") + "1,2,3,4\n", {}, "expected an empty last cell, as above"),
-    "columns without names": (ROWS, {"columns": "a"}, "--columns: expected a table with the columns' names"),
+    "the last cell sometimes": (
+        ROWS.replace("\n", ",\n") + "1,2,3,4\n",
+        {},
+        "expected an empty last cell, as above",
+    ),
+    "columns without names": (
+        ROWS,
+        {"columns": "a"},
+        "--columns: expected a table with the columns' names",
+    ),
     "Latin": ("ä,b,c\n".encode("latin-1") + ROWS.encode(), {}, "UTF-8"),
     "UTF-16": (("a,b,c\n" + ROWS).encode("utf-16"), {}, "UTF-8"),
     "nothing": ("", {}, "the file is empty"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -117,7 +182,9 @@ def test_a_header_of_years_is_no_observation(command, lksd_command, folder):
     assert "--no-header" in err
     assert json.loads(lksd_command(*call, "--header")[1])["result"]["n"] == len(X)
     assert json.loads(lksd_command(*call, "--no-header")[1])["result"]["n"] == len(X) + 1
-    assert json.loads(lksd_command(command[0], "plain.csv", *command[1:], "--json")[1])["result"]["n"] == len(X)
+    assert json.loads(lksd_command(command[0], "plain.csv", *command[1:], "--json")[1])["result"][
+        "n"
+    ] == len(X)
 
 
 def test_whole_numbers_that_count_up_are_said_to_be_an_observation(lksd_command, folder):
@@ -126,14 +193,15 @@ def test_whole_numbers_that_count_up_are_said_to_be_an_observation(lksd_command,
     code, out, err = lksd_command("compare", "whole.csv", *MODELS, "--json", "--no-check")
     assert (code, json.loads(out)["result"]["n"]) == (0, len(X) + 1)
     assert err == (
-        "Note: whole.csv: the first line, '1,2,3', is read as an observation. Say --header if it holds the columns' names.\n"
+        "Note: whole.csv: the first line, '1,2,3', is read as an observation. Say --header if it "
+        "holds the columns' names.\n"
     )
 
 
 def test_an_index_and_identifiers_are_said(tmp_path):
-    pandas.DataFrame({"id": range(1, 6), "key": [2**60 + i for i in range(5)], "x": X[:5, 0]}).to_csv(
-        tmp_path / "x.csv", index=False
-    )
+    pandas.DataFrame(
+        {"id": range(1, 6), "key": [2**60 + i for i in range(5)], "x": X[:5, 0]}
+    ).to_csv(tmp_path / "x.csv", index=False)
     index, identifiers = read_data(tmp_path / "x.csv").notes
     assert "column 'id' counts the rows" in index
     assert "column 'key' has integers beyond 2^53" in identifiers
@@ -142,7 +210,13 @@ def test_an_index_and_identifiers_are_said(tmp_path):
 
 def test_a_header_is_for_tables(lksd_command, folder):
     code, _, err = lksd_command("compare", "x.npy", *MODELS, "--header")
-    assert (code, err) == (2, "Error: --header: expected with .csv, .tsv, .csv.gz, .tsv.gz; got x.npy. Leave it out.\n")
+    assert (code, err) == (
+        2,
+        "Error: --header: expected with .csv, .tsv, .csv.gz, .tsv.gz; got x.npy. Leave it out.\n",
+    )
     (folder / "folder.csv").mkdir()
     code, _, err = lksd_command("compare", "folder.csv", *MODELS)
-    assert (code, err) == (2, "Error: folder.csv: expected a file; a folder is there. Check the path.\n")
+    assert (code, err) == (
+        2,
+        "Error: folder.csv: expected a file; a folder is there. Check the path.\n",
+    )

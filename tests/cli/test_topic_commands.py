@@ -10,7 +10,10 @@ import lksd
 from lksd.models import LDA
 
 TOPICS = ("--p", "a.npz", "--q", "b.npz")
-MODELS = [LDA(one["concentration"], one["topics"], one["vocabulary"].tolist()) for one in topic_models().values()]
+MODELS = [
+    LDA(one["concentration"], one["topics"], one["vocabulary"].tolist())
+    for one in topic_models().values()
+]
 
 
 @pytest.fixture
@@ -23,7 +26,11 @@ def gaps(tmp_path):
     return given, path
 
 
-@pytest.mark.parametrize("command", [("topics", *TOPICS), ("compare", *TOPICS), ("rank", "a.npz", "b.npz")], ids=lambda one: one[0])
+@pytest.mark.parametrize(
+    "command",
+    [("topics", *TOPICS), ("compare", *TOPICS), ("rank", "a.npz", "b.npz")],
+    ids=lambda one: one[0],
+)
 def test_empty_documents_are_dropped_on_demand(command, gaps, lksd_command):
     name, *rest = command
     code, _, err = lksd_command(name, gaps[1], *rest)
@@ -38,7 +45,9 @@ def test_empty_documents_are_dropped_on_demand(command, gaps, lksd_command):
 
 def test_a_report_of_documents_some_of_which_were_dropped(gaps, lksd_command, tmp_path):
     given, path = gaps
-    code, out, _ = lksd_command("topics", path, *TOPICS, "--drop-empty", "--json", "--report", tmp_path / "report.html")
+    code, out, _ = lksd_command(
+        "topics", path, *TOPICS, "--drop-empty", "--json", "--report", tmp_path / "report.html"
+    )
     assert code == 0
     (tmp_path / "result.json").write_text(out)
     number, _ = lksd.load_result(tmp_path / "result.json").documents()[0]
@@ -58,7 +67,9 @@ def test_counts_in_a_table_whose_columns_are_words(lksd_command, tmp_path):
     rows = [[document.count(word) for word in words[:-1]] + [2] for document in documents()]
     path = tmp_path / "counts.csv"
     path.write_text("\n".join([",".join(words), *(",".join(map(str, row)) for row in rows)]))
-    code, out, _ = lksd_command("topics", path, *TOPICS, "--counts", "--kernel", "bag-of-words", "--json")
+    code, out, _ = lksd_command(
+        "topics", path, *TOPICS, "--counts", "--kernel", "bag-of-words", "--json"
+    )
     assert code == 0
     ordered = [sorted(document, key=lambda word: int(word[4:])) for document in documents()]
     wanted = lksd.compare(ordered, *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 12))
@@ -77,12 +88,23 @@ def test_kernels_by_name_and_scale(name, lksd_command):
 
 
 def test_kernels_of_files_and_pairs(lksd_command, tmp_path):
-    (tmp_path / "own.py").write_text("import lksd\nkernel = lksd.kernels.BagOfWords(lksd.kernels.IMQ(2.0), 12)\n")
+    (tmp_path / "own.py").write_text(
+        "import lksd\nkernel = lksd.kernels.BagOfWords(lksd.kernels.IMQ(2.0), 12)\n"
+    )
     code, out, _ = lksd_command(
-        "topics", "docs.jsonl", *TOPICS, "--kernel", f"{tmp_path / 'own.py'}:kernel", "--pairs", 120, "--json"
+        "topics",
+        "docs.jsonl",
+        *TOPICS,
+        "--kernel",
+        f"{tmp_path / 'own.py'}:kernel",
+        "--pairs",
+        120,
+        "--json",
     )
     assert code == 0
-    wanted = lksd.compare(documents(), *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(2.0), 12), pairs=120)
+    wanted = lksd.compare(
+        documents(), *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(2.0), 12), pairs=120
+    )
     assert json.loads(out)["result"]["statistic"] == wanted.statistic
     assert "pairs of observations are taken" in out
 
@@ -91,7 +113,16 @@ def test_the_words_of_both_vocabularies_count(lksd_command, tmp_path):
     """A kernel by name fits models of different words, of which documents of words need all."""
     other = topic_models()["b"] | {"vocabulary": np.array([f"word{i}" for i in range(1, 13)])}
     np.savez(tmp_path / "c.npz", **other)
-    code, out, _ = lksd_command("topics", "docs.jsonl", "--p", "a.npz", "--q", tmp_path / "c.npz", "--kernel", "bag-of-words:2")
+    code, out, _ = lksd_command(
+        "topics",
+        "docs.jsonl",
+        "--p",
+        "a.npz",
+        "--q",
+        tmp_path / "c.npz",
+        "--kernel",
+        "bag-of-words:2",
+    )
     assert code == 0
     assert "BagOfWords(IMQ(Lambda = 2" in out
 
@@ -99,13 +130,34 @@ def test_the_words_of_both_vocabularies_count(lksd_command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("topics", "docs.jsonl", *TOPICS, "--kernel", "bag"), "--kernel: expected one of 'per-coordinate'"),
-        (("topics", "docs.jsonl", *TOPICS, "--kernel", "bag-of-words:wide"), "expected a number as the squared scale"),
-        (("topics", "docs.jsonl", *TOPICS, "--kernel", "bag-of-words:-1"), "expected positive values; the smallest is -1"),
-        (("topics", "docs.jsonl", *TOPICS, "--kernel", "hamming:2"), "hamming has no scale"),
-        (("compare", "x.npy", "--p", "models.py:p", "--q", "models.py:q", "--kernel", "hamming"), "expected one for real numbers"),
         (
-            ("compare", "x.npy", "--p", "models.py:p", "--q", "models.py:q", "--kernel", "family:2"),
+            ("topics", "docs.jsonl", *TOPICS, "--kernel", "bag"),
+            "--kernel: expected one of 'per-coordinate'",
+        ),
+        (
+            ("topics", "docs.jsonl", *TOPICS, "--kernel", "bag-of-words:wide"),
+            "expected a number as the squared scale",
+        ),
+        (
+            ("topics", "docs.jsonl", *TOPICS, "--kernel", "bag-of-words:-1"),
+            "expected positive values; the smallest is -1",
+        ),
+        (("topics", "docs.jsonl", *TOPICS, "--kernel", "hamming:2"), "hamming has no scale"),
+        (
+            ("compare", "x.npy", "--p", "models.py:p", "--q", "models.py:q", "--kernel", "hamming"),
+            "expected one for real numbers",
+        ),
+        (
+            (
+                "compare",
+                "x.npy",
+                "--p",
+                "models.py:p",
+                "--q",
+                "models.py:q",
+                "--kernel",
+                "family:2",
+            ),
             "takes its scales from the data",
         ),
         (
@@ -121,6 +173,8 @@ def test_bad_kernels(arguments, message, lksd_command):
 
 
 def test_a_kernel_of_real_data_with_a_scale(lksd_command):
-    code, out, _ = lksd_command("compare", "x.npy", "--p", "models.py:p", "--q", "models.py:q", "--kernel", "gaussian:2.5")
+    code, out, _ = lksd_command(
+        "compare", "x.npy", "--p", "models.py:p", "--q", "models.py:q", "--kernel", "gaussian:2.5"
+    )
     assert code == 0
     assert "Gaussian(Lambda = 2.5" in out

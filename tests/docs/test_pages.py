@@ -15,9 +15,11 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
-SHAPES = {"index": "ppca", "quickstart": "ppca", "choosing": "ppca", "topics": "lda"}  # pages whose programs are compiled once
+# pages whose programs are compiled once
+SHAPES = {"index": "ppca", "quickstart": "ppca", "choosing": "ppca", "topics": "lda"}
 SHAPES |= dict.fromkeys(("numpyro", "pymc", "draws", "scikit-learn"), "wine")
-SLOW = {"clusters", "decoders", "extending", "graphs", "own-model", "pymc", "truncated"}  # whose ground other tests cover
+# whose ground other tests cover
+SLOW = {"clusters", "decoders", "extending", "graphs", "own-model", "pymc", "truncated"}
 MODULES = (lksd, *(part for name in lksd.__all__ if ismodule(part := getattr(lksd, name))))
 
 
@@ -29,7 +31,9 @@ Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix,
 
 
 def grouped(page: Path):
-    """Where tests run in several processes (``--dist loadgroup``), pages with the same shapes share one."""
+    """Where tests run in several processes (``--dist loadgroup``), pages with the same shapes share
+    one.
+    """
     group = SHAPES.get(page.stem, page.stem)
     marks = [pytest.mark.xdist_group(group), *([pytest.mark.slow] if page.stem in SLOW else [])]
     return pytest.param(page, id=str(page.relative_to(DOCS)), marks=marks)
@@ -44,22 +48,30 @@ def test_the_pages_code(page, tmp_path, monkeypatch):
 def entries(nav) -> list[str]:
     if isinstance(nav, str):
         return [nav]
-    return [path for part in (nav.values() if isinstance(nav, dict) else nav) for path in entries(part)]
+    return [
+        path for part in (nav.values() if isinstance(nav, dict) else nav) for path in entries(part)
+    ]
 
 
 def test_every_page_is_in_the_navigation():
     nav = entries(yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader)["nav"])
     pages = [page.relative_to(DOCS) for page in PAGES]
-    pages += [page.relative_to(DOCS).with_suffix(".md") for page in (DOCS / "tutorials").glob("*.py")]
+    pages += [
+        page.relative_to(DOCS).with_suffix(".md") for page in (DOCS / "tutorials").glob("*.py")
+    ]
     assert sorted(nav) == sorted(page.as_posix() for page in pages)
 
 
 def test_the_reference_names_everything_public():
     text = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
-    entries = re.findall(r"^::: (\S+)$(?:\n    options:\n      heading: (\S+)$)?", text, re.MULTILINE)
+    entries = re.findall(
+        r"^::: (\S+)$(?:\n    options:\n      heading: (\S+)$)?", text, re.MULTILINE
+    )
     documented = {heading or path: path for path, heading in entries}
     assert len(documented) == len(entries)
-    public = {module.__name__ for module in MODULES[1:]} | {f"{part.__name__}.{name}" for part in MODULES for name in part.__all__}
+    public = {module.__name__ for module in MODULES[1:]} | {
+        f"{part.__name__}.{name}" for part in MODULES for name in part.__all__
+    }
     assert public <= set(documented), sorted(public - set(documented))
     package = griffe.load("lksd", search_paths=[ROOT / "src"], resolve_aliases=True)
     modules = {module.__name__ for module in MODULES}
@@ -74,7 +86,8 @@ def test_links_between_files(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
             linked = page.parent / target
-            made = linked.parent.name == "tutorials" and linked.with_suffix(".py").exists()  # the site's form of a notebook
+            # the site's form of a notebook
+            made = linked.parent.name == "tutorials" and linked.with_suffix(".py").exists()
             assert linked.exists() or made, f"{page.name}: {target}"
 
 

@@ -7,7 +7,9 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
-spec = importlib.util.spec_from_file_location("tutorial_pages", DOCS / "hooks" / "tutorial_pages.py")
+spec = importlib.util.spec_from_file_location(
+    "tutorial_pages", DOCS / "hooks" / "tutorial_pages.py"
+)
 tutorial_pages = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tutorial_pages)
 

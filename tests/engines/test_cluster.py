@@ -1,4 +1,6 @@
-"""Work on a Dask cluster has the digits of one process, also where workers are killed in the middle."""
+"""Work on a Dask cluster has the digits of one process, also where workers are killed in the
+middle.
+"""
 
 import os
 import signal
@@ -35,7 +37,10 @@ PROBLEMS = {
 
 @contextmanager
 def two_workers():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as made:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as made,
+    ):
         yield made
 
 
@@ -133,7 +138,9 @@ def test_tiles_have_the_same_digits_when_a_worker_is_killed(doomed, pairs):
     x = PROBLEMS["real"][1]
     engine = Killing(doomed, 1)
     arguments = (Langevin(), IMQ(), x, np.stack([-x, -x / 2]), [1.0, -1.0])
-    here, there = (gram_sums(*arguments, tile=16, pairs=pairs, engine=place) for place in (None, engine))
+    here, there = (
+        gram_sums(*arguments, tile=16, pairs=pairs, engine=place) for place in (None, engine)
+    )
     assert engine.killed
     for name in ("rows", "model_rows", "squares", "diagonal"):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
@@ -143,7 +150,10 @@ def test_tiles_of_documents_have_the_same_digits(client):
     x = PROBLEMS["documents"][1].astype(np.int32)
     scores = np.random.default_rng(1).random((2, *x.shape))
     arguments = (Difference(6, witness="shared"), BagOfWords(IMQ(), 6), x, scores, [1.0, -1.0])
-    here, there = (gram_sums(*arguments, tile=80, sensitive=True, engine=place) for place in (None, Dask(lambda: client)))
+    here, there = (
+        gram_sums(*arguments, tile=80, sensitive=True, engine=place)
+        for place in (None, Dask(lambda: client))
+    )
     np.testing.assert_array_equal(there.rows, here.rows)
     np.testing.assert_array_equal(there.sensitivity.scores, here.sensitivity.scores)
 
@@ -187,7 +197,11 @@ def test_a_whole_comparison(client):
 
     (p, x), q = PROBLEMS["real"], Own(Net(RNG.random((3, 1))))
     there, here = (lksd.compare(x, p, q, **OPTIONS, engine=engine) for engine in (client, None))
-    assert (there.statistic, there.pvalue, there.settings) == (here.statistic, here.pvalue, here.settings)
+    assert (there.statistic, there.pvalue, there.settings) == (
+        here.statistic,
+        here.pvalue,
+        here.settings,
+    )
     assert client.status == "running"
 
 
@@ -214,7 +228,10 @@ def test_errors_of_the_work_reach_the_caller(client):
         assert [next(done) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(ZeroDivisionError, match="item 3"):
             next(done)
-        with pytest.raises(ModuleNotFoundError, match=r"engine: No module named 'theirs' on a worker. Install there"):
+        with pytest.raises(
+            ModuleNotFoundError,
+            match=r"engine: No module named 'theirs' on a worker. Install there",
+        ):
             list(engine.map(without_module, None, [1]))
 
 
@@ -224,7 +241,9 @@ def test_a_model_that_fails_says_so_as_in_one_process(client):
     messages = []
     for engine in (None, client):
         with pytest.raises(ValueError, match="sampler: ") as caught:
-            lksd.estimate_scores(model, x, **OPTIONS, sampler=step, control_variates="none", engine=engine)
+            lksd.estimate_scores(
+                model, x, **OPTIONS, sampler=step, control_variates="none", engine=engine
+            )
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
 
@@ -233,14 +252,19 @@ def test_work_that_ends_every_worker(doomed):
     doomed.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
     with (
         opened(doomed) as engine,
-        pytest.raises(EngineError, match=r"engine: a part of the work ended 1 workers.*smaller batch_size"),
+        pytest.raises(
+            EngineError, match=r"engine: a part of the work ended 1 workers.*smaller batch_size"
+        ),
     ):
         list(engine.map(ending, None, [1]))
 
 
 def test_workers_of_another_version(client):
     other = versions() | {"lksd": "0.0.1"}
-    with pytest.raises(EngineError, match=r"engine: expected workers with lksd 0\.0\.1, jax .* as here; one has lksd"):
+    with pytest.raises(
+        EngineError,
+        match=r"engine: expected workers with lksd 0\.0\.1, jax .* as here; one has lksd",
+    ):
         client.submit(run_item, other, b"", b"").result()
 
 

@@ -1,4 +1,6 @@
-"""Nothing that a cluster of our own starts can be reached from elsewhere, and nothing that is frozen is waited for without end."""
+"""Nothing that a cluster of our own starts can be reached from elsewhere, and nothing that is
+frozen is waited for without end.
+"""
 
 import os
 import signal
@@ -27,7 +29,10 @@ MODEL = PPCA(np.ones((2, 1)), 1.0)
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
     """Workers, which are programs of their own, find the functions of this file."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
+    )
 
 
 def listening(process: psutil.Process) -> list[tuple[int, str]]:
@@ -35,7 +40,9 @@ def listening(process: psutil.Process) -> list[tuple[int, str]]:
     found = []
     for one in (process, *process.children(recursive=True)):
         for socket in one.net_connections("inet"):
-            if socket.status == psutil.CONN_LISTEN or (socket.type.name == "SOCK_DGRAM" and not socket.raddr):
+            if socket.status == psutil.CONN_LISTEN or (
+                socket.type.name == "SOCK_DGRAM" and not socket.raddr
+            ):
                 found.append((one.pid, socket.laddr.ip))
     return found
 
@@ -53,44 +60,88 @@ def test_a_cluster_of_our_own_listens_on_loopback_only():
     with opened("dask") as engine:
         seen = [place for places in engine.map(scanning, os.getpid(), range(4)) for place in places]
         assert engine.workers == len(os.sched_getaffinity(0))
-    places = {address for process, address in seen if address != "processes" and not (process == os.getpid() and address in before)}
+    places = {
+        address
+        for process, address in seen
+        if address != "processes" and not (process == os.getpid() and address in before)
+    }
     assert places == {"127.0.0.1"}
-    assert len({process for process, address in seen if address == "127.0.0.1"}) == 1 + 2 * len(os.sched_getaffinity(0))
+    assert len({process for process, address in seen if address == "127.0.0.1"}) == 1 + 2 * len(
+        os.sched_getaffinity(0)
+    )
 
 
 def certificates(folder: Path) -> Security:
     """Of one's own, as a user makes them."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=lksd"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=lksd",
+    ]
     subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     both = {"tls_ca_file": str(certificate), "require_encryption": True}
-    return Security(**both, **{f"tls_{role}_{part}": str(path) for role in ("client", "scheduler", "worker")
-                               for part, path in (("key", key), ("cert", certificate))})  # fmt: skip
+    return Security(
+        **both,
+        **{
+            f"tls_{role}_{part}": str(path)
+            for role in ("client", "scheduler", "worker")
+            for part, path in (("key", key), ("cert", certificate))
+        },
+    )
 
 
 def test_a_cluster_with_tls(tmp_path):
     security = certificates(tmp_path)
     here = lksd.estimate_scores(MODEL, X, exact=False, warmup=5, draws=10)
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    options = {
+        "n_workers": 1,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": "127.0.0.1:0",
+    }
     with LocalCluster(**options, protocol="tls://", security=security) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://")
         with Client(cluster, security=security) as client:
             there = lksd.estimate_scores(MODEL, X, exact=False, warmup=5, draws=10, engine=client)
         np.testing.assert_array_equal(there.score, here.score)
-        with pytest.raises(ValueError, match=r"engine: expected certificates for 'tls://.*Client\(address, security=Security"):
+        with pytest.raises(
+            ValueError,
+            match=r"engine: expected certificates for 'tls://.*Client\(address, security=Security",
+        ):
             opened(address).__enter__()
-        names = {"ca-file": security.tls_ca_file, "client": {"key": security.tls_client_key, "cert": security.tls_client_cert}}
-        with dask.config.set({"distributed.comm.tls": dask.config.get("distributed.comm.tls") | names}), opened(address) as engine:
+        names = {
+            "ca-file": security.tls_ca_file,
+            "client": {"key": security.tls_client_key, "cert": security.tls_client_cert},
+        }
+        with (
+            dask.config.set(
+                {"distributed.comm.tls": dask.config.get("distributed.comm.tls") | names}
+            ),
+            opened(address) as engine,
+        ):
             assert engine.workers == 1
-        with dask.config.set({"distributed.comm.require-encryption": True}), pytest.raises(ValueError, match="begins with tls://"):
+        with (
+            dask.config.set({"distributed.comm.require-encryption": True}),
+            pytest.raises(ValueError, match="begins with tls://"),
+        ):
             opened(address.replace("tls", "tcp")).__enter__()
         with pytest.raises(EngineError, match="nothing answered"):
             opened(address.replace("tls", "tcp")).__enter__()
 
 
 def slow(shared):
-    """A part that stops the process it runs in, if it is the first, or takes longer than any silence may last."""
+    """A part that stops the process it runs in, if it is the first, or takes longer than any
+    silence may last.
+    """
     import os
     import signal
     import time
@@ -112,10 +163,19 @@ def slow(shared):
 
 def test_a_frozen_worker_costs_its_parts_and_a_slow_one_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("LKSD_SILENCE", "5")
-    with opened("dask") as engine, pytest.warns(lksd.LksdWarning, match="engine: tcp://.* no sign of life for 5 seconds") as caught:
+    with (
+        opened("dask") as engine,
+        pytest.warns(
+            lksd.LksdWarning, match="engine: tcp://.* no sign of life for 5 seconds"
+        ) as caught,
+    ):
         assert list(engine.map(slow, str(tmp_path / "stopped"), range(4))) == [0, 1, 2, 3]
     assert len(caught) == 1
-    assert not [one for one in psutil.Process().children(recursive=True) if one.status() == psutil.STATUS_STOPPED]
+    assert not [
+        one
+        for one in psutil.Process().children(recursive=True)
+        if one.status() == psutil.STATUS_STOPPED
+    ]
 
 
 def freezing(shared):
@@ -134,19 +194,27 @@ def test_a_cluster_whose_workers_are_all_frozen_is_an_error(monkeypatch):
     monkeypatch.setenv("LKSD_SILENCE", "5")
     with (
         pytest.warns(lksd.LksdWarning, match="no sign of life"),
-        pytest.raises(EngineError, match=r"engine: expected workers that answer; for 5 seconds there was none.*run again"),
+        pytest.raises(
+            EngineError,
+            match=r"engine: expected workers that answer; for 5 seconds there was none.*run again",
+        ),
         own_cluster([0]) as client,
     ):
         list(Dask(lambda: client, own=True).map(freezing, None, [1]))
-    assert not [one for one in psutil.Process().children(recursive=True) if one.status() == psutil.STATUS_STOPPED]
+    assert not [
+        one
+        for one in psutil.Process().children(recursive=True)
+        if one.status() == psutil.STATUS_STOPPED
+    ]
 
 
 SCHEDULER = """
     import signal, sys, time
     from distributed import LocalCluster
     if __name__ == "__main__":
-        options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-        with LocalCluster(n_workers=1, processes=False, protocol="tcp://", host="127.0.0.1", **options) as cluster:
+        options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "n_workers": 1}
+        address = {"protocol": "tcp://", "host": "127.0.0.1"}
+        with LocalCluster(processes=False, **address, **options) as cluster:
             print(cluster.scheduler_address, flush=True)
             sys.stdin.read()
 """
@@ -155,14 +223,18 @@ SCHEDULER = """
 def test_a_frozen_scheduler_is_an_error(monkeypatch):
     monkeypatch.setenv("LKSD_SILENCE", "5")
     command = [sys.executable, "-c", textwrap.dedent(SCHEDULER)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             address = process.stdout.readline().strip()
             with opened(address) as engine:
                 assert engine.workers == 1
                 process.send_signal(signal.SIGSTOP)
                 with pytest.raises(
-                    EngineError, match=r"engine: expected a scheduler that answers; tcp://.* was silent for 5 seconds"
+                    EngineError,
+                    match=r"engine: expected a scheduler that answers; tcp://.* was silent for 5 "
+                    r"seconds",
                 ):
                     list(engine.map(slow, "", [2, 3]))
         finally:
@@ -172,5 +244,9 @@ def test_a_frozen_scheduler_is_an_error(monkeypatch):
 @pytest.mark.parametrize("given", ["soon", "1", "nan", "inf"])
 def test_a_silence_that_is_none(given, monkeypatch):
     monkeypatch.setenv("LKSD_SILENCE", given)
-    with own_cluster([0]) as client, opened(client) as engine, pytest.raises(ValueError, match="LKSD_SILENCE: expected a number"):
+    with (
+        own_cluster([0]) as client,
+        opened(client) as engine,
+        pytest.raises(ValueError, match="LKSD_SILENCE: expected a number"),
+    ):
         list(engine.map(slow, "", [2]))

@@ -10,7 +10,8 @@ from scipy import stats
 
 import lksd
 
-Trial = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray, np.ndarray]]  # -> x, score_p, score_q
+# -> x, score_p, score_q
+Trial = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def asymmetric(dim: int, n: int, swapped: bool) -> Trial:
@@ -56,7 +57,10 @@ def shifts(dim: int, n: int, shift_p: float, shift_q: float) -> Trial:
 
 def rejections(trial: Trial, kernel, trials: int, seed: int, **options) -> int:
     rng = np.random.default_rng(seed)
-    return sum(lksd.compare_scores(*trial(rng), kernel, seed=index, **options).reject for index in range(trials))
+    return sum(
+        lksd.compare_scores(*trial(rng), kernel, seed=index, **options).reject
+        for index in range(trials)
+    )
 
 
 def above(rejected: int, trials: int, level: float = 0.055) -> float:

@@ -56,26 +56,37 @@ def test_a_model_beside_itself_has_one_sample(factors):
     found = lksd.compare(x, one, one, also_mmd=True)
     assert found.mmd.difference == 0
     assert (found.mmd.reject, found.reject, found.favours) == (False, False, None)
-    assert found.sentence == "The models are indistinguishable on this data: their scores agree to rounding."
+    assert (
+        found.sentence
+        == "The models are indistinguishable on this data: their scores agree to rounding."
+    )
 
 
 def test_samples_belong_to_the_model_and_not_to_its_role(factors):
     x, models = factors
     p, q = models["noise 1.0"], models["noise 2.0"]
     prepared = Prepared(x, [], (), None, np.ones(x.shape[1]), ())
-    (from_p, from_q), (again_q, again_p) = (samples_of(pair, prepared, Reals(), 0) for pair in ([p, q], [q, p]))
+    (from_p, from_q), (again_q, again_p) = (
+        samples_of(pair, prepared, Reals(), 0) for pair in ([p, q], [q, p])
+    )
     np.testing.assert_array_equal(from_p, again_p)
     np.testing.assert_array_equal(from_q, again_q)
     both = np.corrcoef(from_p.ravel(), from_q.ravel())[0, 1]
-    assert abs(both) < 4 / np.sqrt(len(from_p))  # independent, though their random numbers come from one seed
+    # independent, though their random numbers come from one seed
+    assert abs(both) < 4 / np.sqrt(len(from_p))
 
 
 @pytest.mark.slow
 def test_level_beside_the_mmd():
-    """Loadings that are rotated make the same distribution from other draws: neither is better, in either direction."""
+    """Loadings that are rotated make the same distribution from other draws: neither is better, in
+    either direction.
+    """
     rng = np.random.default_rng(0)
     weight, (a, b) = rng.normal(size=(3, 2)), (0.6, 0.8)
-    p, q = lksd.models.PPCA(weight, 1.2), lksd.models.PPCA(weight @ np.array([[a, -b], [b, a]]), 1.2)
+    p, q = (
+        lksd.models.PPCA(weight, 1.2),
+        lksd.models.PPCA(weight @ np.array([[a, -b], [b, a]]), 1.2),
+    )
     ways = []
     for seed in range(300):
         x = rng.normal(size=(60, 2)) @ weight.T + rng.normal(size=(60, 3))

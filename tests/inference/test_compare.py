@@ -41,7 +41,12 @@ def test_share_of_noise_against_repeated_seeds():
     x, p, q = problem(60, 3.0, 0.5)
     q_scores = lksd.estimate_scores(q, x)
     options = {"exact": False, "warmup": 100, "draws": 40, "control_variates": "none"}
-    runs = [lksd.compare(x, lksd.estimate_scores(p, x, seed=seed, **options), q_scores, kernel=IMQ(20.0)) for seed in range(40)]
+    runs = [
+        lksd.compare(
+            x, lksd.estimate_scores(p, x, seed=seed, **options), q_scores, kernel=IMQ(20.0)
+        )
+        for seed in range(40)
+    ]
     seen = np.var([run.difference for run in runs], ddof=1)
     predicted = np.mean([run.diagnostics.noise_share * run.standard_error**2 for run in runs])
     assert predicted / 3 < seen < 3 * predicted
@@ -67,7 +72,13 @@ def test_beginnings_that_chains_remember_are_warned_of():
     x, p, q = problem(60, 3.0, 0.5)
     good = lksd.compare(x, p, q, exact=False)
     assert good.diagnostics.start_shift < 0.01
-    slow = {"exact": False, "sampler": MALA(step_size=1e-5), "warmup": 10, "draws": 20, "control_variates": "none"}
+    slow = {
+        "exact": False,
+        "sampler": MALA(step_size=1e-5),
+        "warmup": 10,
+        "draws": 20,
+        "control_variates": "none",
+    }
     with pytest.warns(lksd.LksdWarning, match="began at different points still differ"):
         result = lksd.compare(x, lksd.estimate_scores(p, x, **slow), q, kernel=IMQ(20.0))
     assert result.diagnostics.start_shift > 0.5
@@ -114,10 +125,26 @@ def test_goodness_of_fit():
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda x, p, q: lksd.compare(x, p, 3), TypeError, "q: expected a lksd.models.LatentVariableModel or a ScoreEstimate"),
-        (lambda x, p, q: lksd.compare(x, p, q, operator="barker"), ValueError, "operator: expected 'langevin'"),
-        (lambda x, p, q: lksd.compare(x, p, q, preset="papers"), ValueError, "preset: expected one of 'paper'"),
-        (lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False), ValueError, r"expected sample\(key\) of PPCA .* shape \(4,\)"),
+        (
+            lambda x, p, q: lksd.compare(x, p, 3),
+            TypeError,
+            "q: expected a lksd.models.LatentVariableModel or a ScoreEstimate",
+        ),
+        (
+            lambda x, p, q: lksd.compare(x, p, q, operator="barker"),
+            ValueError,
+            "operator: expected 'langevin'",
+        ),
+        (
+            lambda x, p, q: lksd.compare(x, p, q, preset="papers"),
+            ValueError,
+            "preset: expected one of 'paper'",
+        ),
+        (
+            lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False),
+            ValueError,
+            r"expected sample\(key\) of PPCA .* shape \(4,\)",
+        ),
         (
             lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q),
             ValueError,
@@ -139,5 +166,7 @@ def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
         x, p, q = problem(n, 2.0, 1.0, dim=100, latent=10, seed=trial)
         rejected += lksd.compare(x, p, q, seed=trial).reject
         radial += lksd.compare(x, p, q, seed=trial, kernel=IMQ.median(x)).reject
-    print(f"\nPPCA Problem 2 | n = {n} | default {rejected / 200:.3f} | IMQ-median {radial / 200:.3f}")
+    print(
+        f"\nPPCA Problem 2 | n = {n} | default {rejected / 200:.3f} | IMQ-median {radial / 200:.3f}"
+    )
     assert rejected / 200 >= least

@@ -35,17 +35,32 @@ def test_every_field_equals_brute_force(variance):
     x, p, q = data()
     kernel = IMQ(2.0)
     h_p, h_q, h = dense(x, p, q, kernel)
-    result = lksd.compare_scores(x, p, q, kernel, variance=variance, calibration="normal" if variance != "jackknife" else "auto")
-    v = {"jackknife": oracles.jackknife, "ustat": oracles.ustat_variance, "vstat": oracles.vstat_variance}[variance](h)
+    result = lksd.compare_scores(
+        x,
+        p,
+        q,
+        kernel,
+        variance=variance,
+        calibration="normal" if variance != "jackknife" else "auto",
+    )
+    v = {
+        "jackknife": oracles.jackknife,
+        "ustat": oracles.ustat_variance,
+        "vstat": oracles.vstat_variance,
+    }[variance](h)
     assert v > 0
     assert result.difference == pytest.approx(oracles.u_statistic(h), rel=1e-10)
     assert result.standard_error == pytest.approx(np.sqrt(v / N), rel=1e-9)
-    assert result.statistic == pytest.approx(np.sqrt(N) * oracles.u_statistic(h) / np.sqrt(v), rel=1e-9)
+    assert result.statistic == pytest.approx(
+        np.sqrt(N) * oracles.u_statistic(h) / np.sqrt(v), rel=1e-9
+    )
     assert result.ksd_p == pytest.approx(oracles.u_statistic(h_p), rel=1e-10)
     assert result.ksd_q == pytest.approx(oracles.u_statistic(h_q), rel=1e-10)
     assert result.ksd_p_error == pytest.approx(np.sqrt(oracles.jackknife(h_p) / N), rel=1e-9)
     assert result.ksd_q_error == pytest.approx(np.sqrt(oracles.jackknife(h_q) / N), rel=1e-9)
-    np.testing.assert_allclose(result.contributions, oracles.off_diagonal(h).sum(1) / (N * (N - 1)), rtol=1e-9)
+    np.testing.assert_allclose(
+        result.contributions, oracles.off_diagonal(h).sum(1) / (N * (N - 1)), rtol=1e-9
+    )
     assert result.contributions.sum() == pytest.approx(result.difference, rel=1e-12)
     assert result.zeta == pytest.approx(oracles.zetas(h), rel=1e-9)
     assert result.n == N
@@ -75,13 +90,19 @@ def test_normal_calibration_is_the_papers():
 
 def test_default_is_the_larger_of_bootstrap_and_normal():
     x, p, q = data(60)
-    results = {c: lksd.compare_scores(x, p, q, IMQ(2.0), calibration=c).pvalue for c in ("auto", "bootstrap", "normal")}
+    results = {
+        c: lksd.compare_scores(x, p, q, IMQ(2.0), calibration=c).pvalue
+        for c in ("auto", "bootstrap", "normal")
+    }
     assert results["auto"] == max(results["bootstrap"], results["normal"])
 
 
 def test_edgeworth_takes_over_for_large_samples():
     x, p, q = data(1_200)
-    results = {c: lksd.compare_scores(x, q, p, IMQ(2.0), calibration=c) for c in ("auto", "edgeworth", "normal")}
+    results = {
+        c: lksd.compare_scores(x, q, p, IMQ(2.0), calibration=c)
+        for c in ("auto", "edgeworth", "normal")
+    }
     assert "Edgeworth" in results["auto"].calibration
     assert results["auto"].pvalue == max(results["edgeworth"].pvalue, results["normal"].pvalue)
 
@@ -103,7 +124,10 @@ def test_edgeworth_from_a_subset_is_close_to_all(monkeypatch):
 def test_swapping_the_models_negates_everything(variance, alternative):
     x, p, q = data(40)
     options = {"variance": variance, "alternative": alternative}
-    one, other = lksd.compare_scores(x, p, q, IMQ(2.0), **options), lksd.compare_scores(x, q, p, IMQ(2.0), **options)
+    one, other = (
+        lksd.compare_scores(x, p, q, IMQ(2.0), **options),
+        lksd.compare_scores(x, q, p, IMQ(2.0), **options),
+    )
     assert one.statistic == -other.statistic
     assert one.difference == -other.difference
     np.testing.assert_array_equal(one.contributions, -other.contributions)
@@ -119,8 +143,15 @@ def test_swapping_the_models_negates_everything(variance, alternative):
 def test_identical_scores_are_indistinguishable(variance, change):
     x, p, _ = data(40)
     for alternative in ("greater", "two-sided"):
-        result = lksd.compare_scores(x, p, p * (1 + change), IMQ(2.0), variance=variance, alternative=alternative)
-        assert (result.statistic, result.pvalue, result.reject, result.difference) == (0.0, 1.0, False, 0.0)
+        result = lksd.compare_scores(
+            x, p, p * (1 + change), IMQ(2.0), variance=variance, alternative=alternative
+        )
+        assert (result.statistic, result.pvalue, result.reject, result.difference) == (
+            0.0,
+            1.0,
+            False,
+            0.0,
+        )
         assert "indistinguishable" in str(result)
         assert result.confidence_interval() == (0.0, 0.0)
         assert result.required_n() == np.inf
@@ -137,7 +168,9 @@ def test_close_models_are_still_compared():
 
 
 def test_negative_variance_keeps_the_null():
-    """Two right models whose scores differ by noise: the U-statistic variance is negative in about half of the samples."""
+    """Two right models whose scores differ by noise: the U-statistic variance is negative in about
+    half of the samples.
+    """
     found = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -161,7 +194,9 @@ def test_regularised_statistic_equals_its_formula():
     eps, u = 15 ** (-1 / 3), oracles.u_statistic(h)
     r = oracles.off_diagonal(h).sum(1) / 14
     g = 2 * (r[order[0::2]] + r[order[1::2]] - 2 * u) + 2 * eps * (pairs - pairs.mean())
-    assert result.statistic == pytest.approx(np.sqrt(15) * (u + eps * pairs.mean()) / np.sqrt(np.var(g, ddof=1) / 2), rel=1e-9)
+    assert result.statistic == pytest.approx(
+        np.sqrt(15) * (u + eps * pairs.mean()) / np.sqrt(np.var(g, ddof=1) / 2), rel=1e-9
+    )
 
 
 def test_a_kernel_that_is_zero_between_observations_does_not_make_models_alike():
@@ -195,7 +230,10 @@ def test_one_far_outlier_costs_no_precision():
     x = rng.normal(size=(60, 3))
     x[7] = 1e6
     p, q = -x + 0.1, -x / 1.2
-    rows = [gram_sums(Langevin(), IMQ(2.0), x, np.stack([p, q]), [1.0, -1.0], tile=tile).rows for tile in (None, 7)]
+    rows = [
+        gram_sums(Langevin(), IMQ(2.0), x, np.stack([p, q]), [1.0, -1.0], tile=tile).rows
+        for tile in (None, 7)
+    ]
     np.testing.assert_allclose(rows[1], rows[0], atol=1e-12 * np.abs(rows[0]).max(), rtol=0)
 
 
@@ -215,7 +253,11 @@ def test_callable_objects_are_kernels():
 
     x, p, q = data(20)
     expected = lksd.compare_scores(x, p, q, Gaussian(1.5)).statistic
-    for kernel in (Plain(3.0), Module(jax.numpy.asarray(3.0)), lambda a, b: jax.numpy.exp(-((a - b) ** 2).sum() / 3)):
+    for kernel in (
+        Plain(3.0),
+        Module(jax.numpy.asarray(3.0)),
+        lambda a, b: jax.numpy.exp(-((a - b) ** 2).sum() / 3),
+    ):
         assert lksd.compare_scores(x, p, q, kernel).statistic == pytest.approx(expected, rel=1e-9)
 
 
@@ -234,7 +276,8 @@ def test_family_of_kernels():
     result = lksd.compare_scores(x, p, q, kernels)
     alone = [lksd.compare_scores(x, p, q, kernel) for kernel in kernels]
     assert [t.statistic for t in result.tests] == pytest.approx([a.statistic for a in alone])
-    assert all(t.pvalue >= a.pvalue - 0.01 for t, a in zip(result.tests, alone, strict=True))  # max-T corrects upwards
+    # max-T corrects upwards
+    assert all(t.pvalue >= a.pvalue - 0.01 for t, a in zip(result.tests, alone, strict=True))
     assert result.pvalue == min(t.pvalue for t in result.tests)
     assert result.kernel in str(result)
     assert "max-T" in str(result)
@@ -252,10 +295,14 @@ def test_family_with_one_member_repeated_is_that_member():
 @pytest.mark.parametrize("alternative", ["greater", "two-sided"])
 def test_family_under_every_calibration(calibration, alternative):
     x, p, q = data(60)
-    result = lksd.compare_scores(x, p, q, [IMQ(1.0), IMQ(4.0)], calibration=calibration, alternative=alternative)
+    result = lksd.compare_scores(
+        x, p, q, [IMQ(1.0), IMQ(4.0)], calibration=calibration, alternative=alternative
+    )
     assert len(result.tests) == 2
     assert 0 < result.pvalue <= 1
-    same = lksd.compare_scores(x, p, p, [IMQ(1.0), IMQ(4.0)], calibration=calibration, alternative=alternative)
+    same = lksd.compare_scores(
+        x, p, p, [IMQ(1.0), IMQ(4.0)], calibration=calibration, alternative=alternative
+    )
     assert (same.pvalue, same.statistic, same.reject) == (1.0, 0.0, False)
 
 
@@ -290,7 +337,9 @@ def test_float64_with_default_settings_and_from_threads():
     assert not found["x64"]
     assert here.contributions.dtype == np.float64
     h = dense(x, p, q, IMQ(2.0))[2]
-    assert lksd.compare_scores(x, p, q, IMQ(2.0)).difference == pytest.approx(oracles.u_statistic(h), rel=1e-12)
+    assert lksd.compare_scores(x, p, q, IMQ(2.0)).difference == pytest.approx(
+        oracles.u_statistic(h), rel=1e-12
+    )
 
 
 def test_forms_of_data():
@@ -299,8 +348,14 @@ def test_forms_of_data():
     jax_arrays = [jax.numpy.asarray(a) for a in (p, q)]
     with jax.enable_x64(True):
         exact = [jax.numpy.asarray(a) for a in (p, q)]
-    assert lksd.compare_scores(polars.DataFrame(x), p, q, IMQ(2.0)).statistic == lksd.compare_scores(x, p, q, IMQ(2.0)).statistic
-    assert lksd.compare_scores(frame, p, q, IMQ(2.0)).statistic == lksd.compare_scores(x, *exact, IMQ(2.0)).statistic
+    assert (
+        lksd.compare_scores(polars.DataFrame(x), p, q, IMQ(2.0)).statistic
+        == lksd.compare_scores(x, p, q, IMQ(2.0)).statistic
+    )
+    assert (
+        lksd.compare_scores(frame, p, q, IMQ(2.0)).statistic
+        == lksd.compare_scores(x, *exact, IMQ(2.0)).statistic
+    )
     assert lksd.compare_scores(x.tolist(), *jax_arrays, IMQ(2.0)).statistic == pytest.approx(
         lksd.compare_scores(x, p, q, IMQ(2.0)).statistic, rel=1e-4
     )
@@ -318,7 +373,12 @@ def test_mask_equals_ragged_documents():
     for witness in ("per-coordinate", "shared"):
         options = {"operator": Difference(5, witness=witness)}
         masked = lksd.compare_scores(
-            x, np.where(mask, p, np.nan), np.where(mask, q, np.nan), BagOfWords(IMQ(), 5), mask=mask, **options
+            x,
+            np.where(mask, p, np.nan),
+            np.where(mask, q, np.nan),
+            BagOfWords(IMQ(), 5),
+            mask=mask,
+            **options,
         )
         ragged = lksd.compare_scores(documents, p, q, BagOfWords(IMQ(), 5), **options)
         assert masked.statistic == ragged.statistic
@@ -354,4 +414,5 @@ def test_small_samples_are_said_to_be_small(n):
         lksd.rank_scores(x, {"one": -x, "the same": -x}, IMQ(2.0)),
         lksd.compare_scores(x, -x + 1, -x, IMQ(2.0), calibration="normal"),
     )
-    assert not any("small" in note for result in alone for note in result.notes)  # nothing to judge, and a level never claimed
+    # nothing to judge, and a level never claimed
+    assert not any("small" in note for result in alone for note in result.notes)

@@ -17,7 +17,9 @@ TURNED = [5, 2, 7, 0, 1, 6, 3, 4]
 FRAMES = {
     "pandas": lambda counts, words: pandas.DataFrame(counts, columns=words),
     "polars": lambda counts, words: polars.DataFrame(np.asarray(counts), schema=list(words)),
-    "sparse pandas": lambda counts, words: pandas.DataFrame.sparse.from_spmatrix(sparse.csr_matrix(counts), columns=words),
+    "sparse pandas": lambda counts, words: pandas.DataFrame.sparse.from_spmatrix(
+        sparse.csr_matrix(counts), columns=words
+    ),
 }
 
 
@@ -31,7 +33,11 @@ def test_columns_are_matched_to_the_vocabulary(name):
     frame = FRAMES[name](*turned())
     wanted = lksd.compare(COUNTS, P, Q, counts=True)
     found = lksd.compare(frame, P, Q, counts=True)
-    assert (found.statistic, found.pvalue, found.notes) == (wanted.statistic, wanted.pvalue, wanted.notes)
+    assert (found.statistic, found.pvalue, found.notes) == (
+        wanted.statistic,
+        wanted.pvalue,
+        wanted.notes,
+    )
     assert found.words.top() == wanted.words.top()
     fits = [lksd.goodness_of_fit(x, P, counts=True) for x in (frame, COUNTS)]
     assert fits[0].ksd == fits[1].ksd
@@ -50,9 +56,14 @@ def test_words_that_the_models_do_not_know_are_left_out_and_said(name):
     frame = FRAMES[name](more, [*words, "zebra", "never", "yak"])
     found = lksd.compare(frame, P, Q, counts=True)
     texts = [np.repeat([*words, "zebra", "never", "yak"], row).tolist() for row in more]
-    ordered = [sorted(text, key=lambda word: WORDS.index(word) if word in WORDS else 9) for text in texts]
+    ordered = [
+        sorted(text, key=lambda word: WORDS.index(word) if word in WORDS else 9) for text in texts
+    ]
     wanted = lksd.compare(ordered, P, Q)
-    said = f"{more[:, 8:].sum()} of {more.sum()} words (2 different) are not in the models' vocabulary and are left out."
+    said = (
+        f"{more[:, 8:].sum()} of {more.sum()} words (2 different) are not in the models' "
+        "vocabulary and are left out."
+    )
     assert said in found.notes
     assert said in wanted.notes
     assert (found.statistic, found.pvalue) == (wanted.statistic, wanted.pvalue)
@@ -63,14 +74,21 @@ def test_words_without_a_column_do_not_occur():
     counts[:, [2, 5]] = 0
     counts[:, 0] += 1
     rest = [i for i in TURNED if i not in (2, 5)]
-    found = lksd.compare(pandas.DataFrame(counts[:, rest], columns=[WORDS[i] for i in rest]), P, Q, counts=True)
+    found = lksd.compare(
+        pandas.DataFrame(counts[:, rest], columns=[WORDS[i] for i in rest]), P, Q, counts=True
+    )
     assert found.statistic == lksd.compare(counts, P, Q, counts=True).statistic
-    assert "2 of the 8 words in the models' vocabulary have no column, and are taken not to occur." in found.notes
+    assert (
+        "2 of the 8 words in the models' vocabulary have no column, and are taken not to occur."
+        in found.notes
+    )
 
 
 def test_models_of_different_words_get_one_vocabulary():
     other = LDA(Q.concentration, Q.topics, [*WORDS[::-1][:-1], "bayes"])
-    frame = pandas.DataFrame(np.column_stack([COUNTS[:, TURNED], COUNTS[:, 0]]), columns=[*turned()[1], "bayes"])
+    frame = pandas.DataFrame(
+        np.column_stack([COUNTS[:, TURNED], COUNTS[:, 0]]), columns=[*turned()[1], "bayes"]
+    )
     texts = [np.repeat(frame.columns, row).tolist() for row in frame.to_numpy()]
     found, wanted = lksd.compare(frame, P, other, counts=True), lksd.compare(texts, P, other)
     assert found.notes == wanted.notes
@@ -83,19 +101,27 @@ def test_documents_without_known_words():
     counts[[3, 11]] = 0
     counts[3, -1] = 4
     frame = pandas.DataFrame(counts, columns=[*words, "zebra"])
-    with pytest.raises(ValueError, match=r"document 3 \(counting from 0\): none of its 4 words .*drop_empty=True"):
+    with pytest.raises(
+        ValueError, match=r"document 3 \(counting from 0\): none of its 4 words .*drop_empty=True"
+    ):
         lksd.compare(frame, P, Q, counts=True)
     found = lksd.compare(frame, P, Q, counts=True, drop_empty=True)
     kept = np.delete(np.arange(30), [3, 11])
     np.testing.assert_array_equal(found.kept, kept)
     assert found.statistic == lksd.compare(COUNTS[kept], P, Q, counts=True, index=kept).statistic
-    np.testing.assert_array_equal(lksd.estimate_scores(P, frame, counts=True, drop_empty=True).index, kept)
+    np.testing.assert_array_equal(
+        lksd.estimate_scores(P, frame, counts=True, drop_empty=True).index, kept
+    )
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "said"),
     [
-        ([f"column_{i}" for i in range(8)], {"counts": True}, "vocabulary of 8 words, such as 'kernel'; none of 8 is"),
+        (
+            [f"column_{i}" for i in range(8)],
+            {"counts": True},
+            "vocabulary of 8 words, such as 'kernel'; none of 8 is",
+        ),
         ([*WORDS[:7], "kernel"], {"counts": True}, "'kernel' occurs twice"),
         (WORDS, {}, r"have the names of words, such as 'kernel'.*Say counts=True"),
         ([*WORDS[:5], "a", "b", "c"], {}, "have the names of words"),
@@ -120,7 +146,10 @@ def test_what_is_no_count_is_refused(name, column, value):
 
 
 def test_scores_that_are_already_estimated_have_no_words():
-    scores = [lksd.estimate_scores(one, COUNTS, counts=True, operator=lksd.discrete_operators(P, Q)) for one in (P, Q)]
+    scores = [
+        lksd.estimate_scores(one, COUNTS, counts=True, operator=lksd.discrete_operators(P, Q))
+        for one in (P, Q)
+    ]
     assert lksd.compare(pandas.DataFrame(COUNTS), *scores, counts=True).n == 30
     with pytest.raises(ValueError, match="beside scores that are already estimated"):
         lksd.compare(FRAMES["pandas"](*turned()), *scores, counts=True)
@@ -130,6 +159,11 @@ def test_names_that_are_no_words_and_models_without_words_are_read_by_position()
     wanted = lksd.compare(COUNTS, P, Q, counts=True).statistic
     assert lksd.compare(pandas.DataFrame(COUNTS), P, Q, counts=True).statistic == wanted
     silent = [LDA(one.concentration, one.topics) for one in (P, Q)]
-    assert lksd.compare(pandas.DataFrame(COUNTS, columns=list("abcdefgh")), *silent, counts=True).statistic == wanted
+    assert (
+        lksd.compare(
+            pandas.DataFrame(COUNTS, columns=list("abcdefgh")), *silent, counts=True
+        ).statistic
+        == wanted
+    )
     ids = pandas.DataFrame(RNG.integers(0, 8, (30, 3)), columns=["first", "second", "model"])
     assert lksd.compare(ids, P, Q).statistic == lksd.compare(ids.to_numpy(), P, Q).statistic

@@ -12,11 +12,15 @@ from lksd.kernels import IMQ
 
 
 def test_tests_that_disagree_name_no_model_the_best():
-    """Blurred topics against no topics at all: Barker sees that there are topics, Difference that they are blurred."""
+    """Blurred topics against no topics at all: Barker sees that there are topics, Difference that
+    they are blurred.
+    """
     rng = np.random.default_rng(0)
     right = rng.dirichlet(np.full(30, 0.2), 4)
     keys = jax.random.split(jax.random.key(0), 150)
-    documents = np.asarray(jax.vmap(lambda key: lksd.models.LDA(np.full(4, 0.1), right).sample(key, 10)[1])(keys)).tolist()
+    documents = np.asarray(
+        jax.vmap(lambda key: lksd.models.LDA(np.full(4, 0.1), right).sample(key, 10)[1])(keys)
+    ).tolist()
     one = lksd.models.LDA(np.ones(1), 0.9 * right.mean(0, keepdims=True) + 0.1 / 30)
     four = lksd.models.LDA(np.full(4, 0.1), 0.5 * right + 0.5 / 30)
     found = lksd.rank(documents, {"one": one, "four": four}, draws=60, warmup=40)
@@ -24,8 +28,10 @@ def test_tests_that_disagree_name_no_model_the_best():
     assert (difference.confidence_set, barker.confidence_set) == (("one",), ("four",))
     p, r = difference.pvalue, barker.pvalue
     assert found.sentence in (
-        f"The tests disagree: Difference says that one fits better than four (p = {p:.4f}), Barker that four does (p = {r:.4f}).",
-        f"The tests disagree: Barker says that four fits better than one (p = {r:.4f}), Difference that one does (p = {p:.4f}).",
+        f"The tests disagree: Difference says that one fits better than four (p = {p:.4f}), Barker "
+        f"that four does (p = {r:.4f}).",
+        f"The tests disagree: Barker says that four fits better than one (p = {r:.4f}), Difference "
+        f"that one does (p = {p:.4f}).",
     )
     assert set(found.confidence_set) == {"one", "four"}
     assert set(found.disputed[0]) == {"one", "four"}
@@ -37,7 +43,9 @@ def test_tests_that_disagree_name_no_model_the_best():
 
 
 def family_of(*relations, first=("a", "a"), names=("a", "b", "c", "d")):
-    """Rankings by two operators, from what each shows, {(better, worse): p}; ``first`` are the models that come out best."""
+    """Rankings by two operators, from what each shows, {(better, worse): p}; ``first`` are the
+    models that come out best.
+    """
     x = np.random.default_rng(0).normal(size=(20, 1))
     scores = {name: -x + number for number, name in enumerate(names)}
     base = lksd.rank_scores(x, scores, IMQ(1.0), calibration="normal")
@@ -76,7 +84,8 @@ FAMILIES = {
         (ALL_WORSE, {("b", "a"): 0.02}),
         "ab",
         True,
-        "The tests disagree: A says that a fits better than b (p = 0.0100), B that b does (p = 0.0200).",
+        "The tests disagree: A says that a fits better than b (p = 0.0100), B that b does (p = "
+        "0.0200).",
     ),
     "a dispute among the worse ones": (
         (ALL_WORSE | {("b", "c"): 0.03}, {("c", "b"): 0.03}),
@@ -88,7 +97,8 @@ FAMILIES = {
         ({("c", "d"): 0.04}, {("d", "c"): 0.001}),
         "abcd",
         False,
-        "The tests disagree: B says that d fits better than c (p = 0.0010), A that c does (p = 0.0400).",
+        "The tests disagree: B says that d fits better than c (p = 0.0010), A that c does (p = "
+        "0.0400).",
     ),
     "a circle": (
         ({("a", "b"): 0.01, ("b", "c"): 0.01}, {("c", "a"): 0.01, ("a", "d"): 0.01}),
@@ -96,7 +106,12 @@ FAMILIES = {
         True,
         "The tests disagree on the order of a, b and c.",
     ),
-    "nothing": (({}, {}), "abcd", False, "a comes out best, but no model is shown to be worse than another (p = 1.00)."),
+    "nothing": (
+        ({}, {}),
+        "abcd",
+        False,
+        "a comes out best, but no model is shown to be worse than another (p = 1.00).",
+    ),
     "one that is the first of none": (
         ({("b", "c"): 0.01}, {("c", "a"): 0.01, ("b", "d"): 0.01}),
         "b",
@@ -138,7 +153,11 @@ def test_a_ranking_can_be_withheld(tmp_path):
 def test_a_ranking_that_is_withheld_shows_nothing_as_decided(tmp_path):
     """Neither in its properties nor in what is printed, in a notebook or in the report."""
     decided = verdict({("a", "b"): 0.01, ("c", "d"): 0.01}, {("b", "a"): 0.02})
-    assert (len(decided.better), decided.disputed, decided.confidence_set) == (3, (("a", "b"),), ("a", "b", "c"))
+    assert (len(decided.better), decided.disputed, decided.confidence_set) == (
+        3,
+        (("a", "b"),),
+        ("a", "b", "c"),
+    )
     assert "withheld" not in str(decided)
     result = replace(decided, withheld="chains of b have not converged.", reject=False)
     assert (result.better, result.disputed, result.confidence_set) == ((), (), ("a", "b", "c", "d"))

@@ -1,4 +1,6 @@
-"""Documents without words, how documents are numbered, and what observations that are no documents are called."""
+"""Documents without words, how documents are numbered, and what observations that are no documents
+are called.
+"""
 
 import re
 
@@ -32,7 +34,11 @@ FORMS = {
     "words": (with_gaps(TEXTS, ["zebra"]), [TEXTS[i] for i in KEPT], {}),
     "no words": (with_gaps(TEXTS, []), [TEXTS[i] for i in KEPT], {}),
     "ids": (with_gaps(IDS, []), [IDS[i] for i in KEPT], {}),
-    "sparse counts": (sparse.csr_array(counted(with_gaps(IDS, []))), sparse.csr_array(counted(IDS)[KEPT]), {}),
+    "sparse counts": (
+        sparse.csr_array(counted(with_gaps(IDS, []))),
+        sparse.csr_array(counted(IDS)[KEPT]),
+        {},
+    ),
     "counts": (counted(with_gaps(IDS, [])), counted(IDS)[KEPT], {"counts": True}),
 }
 
@@ -46,7 +52,10 @@ def test_empty_documents_are_left_out_where_that_is_wanted(form):
     assert (found.n, found.pvalue, found.statistic) == (18, alone.pvalue, alone.statistic)
     np.testing.assert_array_equal(found.contributions, alone.contributions)
     assert found.documents(18) == [(KEPT[i], part) for i, part in alone.documents(18)]
-    assert any("2 of 20 documents have no words" in note and "3, 11 (counting from 0)" in note for note in found.notes)
+    assert any(
+        "2 of 20 documents have no words" in note and "3, 11 (counting from 0)" in note
+        for note in found.notes
+    )
     assert lksd.goodness_of_fit(given, P, drop_empty=True, **options).n == 18
     assert lksd.rank(given, {"p": P, "q": Q}, drop_empty=True, **options).n == 18
     scores = lksd.estimate_scores(P, given, drop_empty=True, **options)
@@ -74,7 +83,9 @@ def test_chains_of_the_documents_left_are_those_that_they_had():
     whole = lksd.estimate_scores(P, IDS, **options)
     found = lksd.estimate_scores(P, with_gaps(IDS, []), drop_empty=True, **options)
     np.testing.assert_array_equal(found.score, whole.score[KEPT])
-    own = lksd.estimate_scores(P, with_gaps(IDS, []), drop_empty=True, index=np.arange(100, 120), **options)
+    own = lksd.estimate_scores(
+        P, with_gaps(IDS, []), drop_empty=True, index=np.arange(100, 120), **options
+    )
     np.testing.assert_array_equal(own.index, 100 + np.array(KEPT))
     with pytest.raises(ValueError, match="index: expected one for each of the 20 documents given"):
         lksd.estimate_scores(P, with_gaps(IDS, []), drop_empty=True, index=np.arange(18))
@@ -87,7 +98,9 @@ def test_a_report_shows_the_documents_as_they_were_given(tmp_path):
     page = (tmp_path / "report.html").read_text()
     number, _ = result.documents()[0]
     assert re.search(rf"observation {number}</span><br>{' '.join(given[number])}<", page)
-    with pytest.raises(ValueError, match="observations: expected all that were given, at least 20; got 5"):
+    with pytest.raises(
+        ValueError, match="observations: expected all that were given, at least 20; got 5"
+    ):
         result.to_html(tmp_path / "report.html", observations=given[:5])
     result.to_json(tmp_path / "result.json")
     assert lksd.load_result(tmp_path / "result.json").documents() == result.documents()
@@ -98,9 +111,18 @@ WRONG = {
     "negative": (lambda: lksd.compare([*IDS[:5], [-1]], P, Q), ValueError),
     "empty": (lambda: lksd.compare([*IDS[:5], []], P, Q), ValueError),
     "unknown": (lambda: lksd.compare([*TEXTS[:5], ["zebra"]], P, Q), ValueError),
-    "fractions": (lambda: lksd.compare(sparse.csr_array(counted(IDS[:6]) + 0.5 * np.eye(6, 8, -5)), P, Q), ValueError),
-    "impossible": (lambda: lksd.compare([*[[0]] * 5, [1, 0]], never(), never(), operator="barker"), ValueError),
-    "negative after an empty one": (lambda: lksd.compare([*IDS[:4], [], [-1]], P, Q, drop_empty=True), ValueError),
+    "fractions": (
+        lambda: lksd.compare(sparse.csr_array(counted(IDS[:6]) + 0.5 * np.eye(6, 8, -5)), P, Q),
+        ValueError,
+    ),
+    "impossible": (
+        lambda: lksd.compare([*[[0]] * 5, [1, 0]], never(), never(), operator="barker"),
+        ValueError,
+    ),
+    "negative after an empty one": (
+        lambda: lksd.compare([*IDS[:4], [], [-1]], P, Q, drop_empty=True),
+        ValueError,
+    ),
 }
 
 
@@ -140,7 +162,10 @@ class Items(LatentVariableModel):
         return jnp.sum(jax.nn.log_sigmoid(self.slope * z * (2 * x - 1)))
 
     def log_marginal(self, x):
-        return jax.nn.logsumexp(jax.vmap(lambda z: self.log_likelihood(x, z))(jnp.asarray(NODES)), b=jnp.asarray(WEIGHTS))
+        return jax.nn.logsumexp(
+            jax.vmap(lambda z: self.log_likelihood(x, z))(jnp.asarray(NODES)),
+            b=jnp.asarray(WEIGHTS),
+        )
 
     def sample(self, key):
         one, two = jax.random.split(key)
@@ -153,7 +178,10 @@ ITEMS = np.random.default_rng(0).integers(0, 2, (40, 3))
 OTHERS = {
     "items": (Items(), Items(3.0)),
     "counts": COUNTS,
-    "scores of counts": tuple(lksd.estimate_scores(one, ITEMS, operator=lksd.discrete_operators(*COUNTS)[1]) for one in COUNTS),
+    "scores of counts": tuple(
+        lksd.estimate_scores(one, ITEMS, operator=lksd.discrete_operators(*COUNTS)[1])
+        for one in COUNTS
+    ),
 }
 
 
@@ -162,14 +190,22 @@ def test_observations_that_are_no_documents_are_not_called_so(name, tmp_path):
     x = ITEMS
     result = lksd.compare(x, *OTHERS[name], operator="barker", kernel=lksd.kernels.Hamming())
     result.to_html(tmp_path / "report.html", observations=x)
-    for text in (str(result), re.sub(r"<(style|script).*?</\1>", "", (tmp_path / "report.html").read_text(), flags=re.DOTALL)):
+    for text in (
+        str(result),
+        re.sub(
+            r"<(style|script).*?</\1>", "", (tmp_path / "report.html").read_text(), flags=re.DOTALL
+        ),
+    ):
         assert not re.search(r"\b(document|word)s?\b", text, re.IGNORECASE)
         assert "observation" in text
         assert "value" in text
     assert result.words is not None
     assert len(result.documents()) == 5
     assert "document" in str(lksd.compare(TEXTS, P, Q))
-    with pytest.raises(ValueError, match=r"got -1 at index.*Recode the values, or give observations of different length"):
+    with pytest.raises(
+        ValueError,
+        match=r"got -1 at index.*Recode the values, or give observations of different length",
+    ):
         lksd.compare(x - 1, Items(), Items(3.0))
 
 

@@ -1,4 +1,6 @@
-"""Single observations cannot decide an answer unnoticed: far from all others, exact copies, few that carry it, neighbours alike."""
+"""Single observations cannot decide an answer unnoticed: far from all others, exact copies, few
+that carry it, neighbours alike.
+"""
 
 import jax
 import numpy as np
@@ -10,7 +12,12 @@ import lksd
 from lksd.inference.doubts import carrying_notes, coincidence, copied_rows, serial_notes
 from lksd.inference.hypotheses import given_family
 from lksd.kernels.radial import column_spreads, is_far
-from lksd.statistics.resampling import LARGEST_DIAGONAL, all_pairs, multinomial_weights, studentised_replicates
+from lksd.statistics.resampling import (
+    LARGEST_DIAGONAL,
+    all_pairs,
+    multinomial_weights,
+    studentised_replicates,
+)
 from lksd.stein.gram import matrix_sums
 
 N = 300
@@ -36,8 +43,12 @@ def test_one_wild_row_does_not_silence_the_test(value, calibration):
     clean = lksd.compare(np.delete(x, 7, axis=0), P, Q, calibration=calibration)
     wild = lksd.compare(with_wild_row(x, value), P, Q, calibration=calibration)
     assert clean.favours == wild.favours == "Q"
-    np.testing.assert_allclose(wild.confidence_interval(), clean.confidence_interval(), atol=0.2 * clean.difference)
-    assert any(note.startswith("observation 7 lies far from all others; without it") for note in wild.notes)
+    np.testing.assert_allclose(
+        wild.confidence_interval(), clean.confidence_interval(), atol=0.2 * clean.difference
+    )
+    assert any(
+        note.startswith("observation 7 lies far from all others; without it") for note in wild.notes
+    )
     mirrored = lksd.compare(with_wild_row(x, value), Q, P, calibration=calibration)
     assert mirrored.favours == "P"
 
@@ -56,15 +67,22 @@ def test_an_answer_that_depends_on_one_row_is_withheld():
         assert not one.reject
         assert "depends on observation 7, which lies far from all others: p = " in one.withheld
         assert one.sentence.startswith("Withheld: ")
-        assert any(note.startswith("observation 7 lies far from all others; without it") for note in one.notes)
+        assert any(
+            note.startswith("observation 7 lies far from all others; without it")
+            for note in one.notes
+        )
 
 
 def rejections(trials: int, dim: int, size: float, calibration: str) -> int:
-    """How often either model is preferred at an exact tie with one wild row; the larger of both sides."""
+    """How often either model is preferred at an exact tie with one wild row; the larger of both
+    sides.
+    """
     tie, rng, found = oracles.asymmetric_tie(dim), np.random.default_rng(dim), []
     for _ in range(trials):
         x = with_wild_row(rng.normal(size=(N, dim)), size * rng.choice([-1, 1], dim))
-        result = lksd.compare_scores(x, *tie.scores(x), lksd.kernels.IMQ(tie.scale), calibration=calibration)
+        result = lksd.compare_scores(
+            x, *tie.scores(x), lksd.kernels.IMQ(tie.scale), calibration=calibration
+        )
         found.append(result.favours)
     return max(found.count("P"), found.count("Q"))
 
@@ -93,10 +111,14 @@ def test_the_bootstrap_bounds_what_an_observation_has_with_itself():
 
     def replicates(h):
         sums = matrix_sums(h, np.array([[1.0, -1.0]]))
-        return studentised_replicates(sums.rows, sums.model_diagonal, weights, all_pairs(2), sums.matrix)[0]
+        return studentised_replicates(
+            sums.rows, sums.model_diagonal, weights, all_pairs(2), sums.matrix
+        )[0]
 
     plain = matrices[0] - matrices[1]
-    expected = [resampled_t(plain, np.repeat(np.arange(40), column.astype(int))) for column in weights.T]
+    expected = [
+        resampled_t(plain, np.repeat(np.arange(40), column.astype(int))) for column in weights.T
+    ]
     np.testing.assert_allclose(replicates(matrices), expected, rtol=1e-9)
     wild, bounded = matrices.copy(), matrices.copy()
     wild[:, 3, 3] = 1e9, 5e8
@@ -106,7 +128,11 @@ def test_the_bootstrap_bounds_what_an_observation_has_with_itself():
 
 def resampled_t(h: np.ndarray, rows: np.ndarray) -> float:
     resampled = h[np.ix_(rows, rows)]
-    return np.sqrt(len(h)) * (oracles.u_statistic(resampled) - h.mean()) / np.sqrt(oracles.jackknife(resampled))
+    return (
+        np.sqrt(len(h))
+        * (oracles.u_statistic(resampled) - h.mean())
+        / np.sqrt(oracles.jackknife(resampled))
+    )
 
 
 def test_far_rows_and_spreads():
@@ -120,7 +146,10 @@ def test_far_rows_and_spreads():
 
 def test_a_wild_row_does_not_decide_the_units():
     x = with_wild_row(sample(2), (0.0, 1e6))
-    wild, clean = lksd.compare(x, P, Q, standardise=True), lksd.compare(np.delete(x, 7, 0), P, Q, standardise=True)
+    wild, clean = (
+        lksd.compare(x, P, Q, standardise=True),
+        lksd.compare(np.delete(x, 7, 0), P, Q, standardise=True),
+    )
     assert wild.favours == clean.favours == "Q"
     assert wild.difference == pytest.approx(clean.difference, rel=0.05)
 
@@ -155,7 +184,13 @@ def test_coincidence_of_rounded_numbers():
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
     minutes = (np.rint(60 * x) / 60).round(3)  # no multiples of one step
-    for column in (x.round(1), x.round(2), minutes, (x.round(1) - x.mean()) / x.std(), rng.integers(0, 2, 400).astype(float)):
+    for column in (
+        x.round(1),
+        x.round(2),
+        minutes,
+        (x.round(1) - x.mean()) / x.std(),
+        rng.integers(0, 2, 400).astype(float),
+    ):
         sizes = np.unique(column, return_counts=True)[1]
         assert coincidence(column) == pytest.approx(np.sum(sizes * (sizes - 1)) / (400 * 399))
     for column in (x, rng.exponential(size=400), rng.standard_cauchy(400), x**3):
@@ -179,10 +214,15 @@ def test_a_copied_document_is_said():
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(50, 0.3), size=2)
     p, q = (lksd.models.LDA([a, a], topics) for a in (2.0, 0.2))
-    words = jax.vmap(lambda key: q.sample(key, length=30)[1])(jax.random.split(jax.random.key(0), 60))
+    words = jax.vmap(lambda key: q.sample(key, length=30)[1])(
+        jax.random.split(jax.random.key(0), 60)
+    )
     documents = np.asarray(words)
     result = lksd.compare(np.vstack([documents, rng.permutation(documents[4])]), p, q)
-    assert any(note.startswith("observation 60 is an exact copy of another; without it") for note in result.notes)
+    assert any(
+        note.startswith("observation 60 is an exact copy of another; without it")
+        for note in result.notes
+    )
     assert not any("copy" in note for note in lksd.compare(documents, p, q).notes)
 
 
@@ -200,7 +240,10 @@ def test_neighbours_that_resemble_each_other_are_said():
     rng = np.random.default_rng(0)
     alarms = sum(bool(serial_notes(row[None])) for row in rng.exponential(size=(4_000, 200)))
     assert stats.binomtest(alarms, 4_000, 5e-4, alternative="greater").pvalue > 1e-3
-    assert np.mean([bool(serial_notes(row[None])) for row in autoregression(rng, 200, 300, 0.5)]) > 0.95
+    assert (
+        np.mean([bool(serial_notes(row[None])) for row in autoregression(rng, 200, 300, 0.5)])
+        > 0.95
+    )
     x = autoregression(rng, 2, N, 0.8).T
     result = lksd.compare_scores(x, -x / 1.5, -x, lksd.kernels.IMQ(1.0))
     assert any("neighbouring observations are correlated" in note for note in result.notes)

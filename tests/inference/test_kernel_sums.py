@@ -28,10 +28,16 @@ def points(n: int, seed: int) -> np.ndarray:
 
 @float64
 def gram(kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.array(jax.vmap(lambda a: jax.vmap(lambda b: kernel(a, b))(jnp.asarray(y)))(jnp.asarray(x)))
+    return np.array(
+        jax.vmap(lambda a: jax.vmap(lambda b: kernel(a, b))(jnp.asarray(y)))(jnp.asarray(x))
+    )
 
 
-BAGS = (BagOfWords(IMQ(), WORDS), BagOfWords(Gaussian(0.5), WORDS), BagOfWords(Gaussian(1e-6), WORDS))
+BAGS = (
+    BagOfWords(IMQ(), WORDS),
+    BagOfWords(Gaussian(0.5), WORDS),
+    BagOfWords(Gaussian(1e-6), WORDS),
+)
 REAL = (IMQ(2.0), Gaussian.covariance(points(50, 3)), as_kernel(lambda a, b: 1 + a @ b))
 
 
@@ -50,8 +56,12 @@ def test_sums_are_those_of_the_gram_matrix(kernels, sample, table, monkeypatch):
         within, between = gram(kernel, y, y), gram(kernel, x, y)
         np.fill_diagonal(within, 0.0)
         for count in counts:
-            np.testing.assert_allclose(among.at(count, count), within[:count, :count].sum(1), rtol=1e-12, atol=1e-14)
-            np.testing.assert_allclose(at_x.at(count, 30), between[:, :count].sum(1), rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(
+                among.at(count, count), within[:count, :count].sum(1), rtol=1e-12, atol=1e-14
+            )
+            np.testing.assert_allclose(
+                at_x.at(count, 30), between[:, :count].sum(1), rtol=1e-12, atol=1e-14
+            )
         for n in sizes:
             np.testing.assert_allclose(at_y.at(n, 40), between[:n].sum(0), rtol=1e-12, atol=1e-14)
 
@@ -60,7 +70,9 @@ def test_sums_are_those_of_the_gram_matrix(kernels, sample, table, monkeypatch):
 def test_distances_of_word_counts(table, monkeypatch):
     monkeypatch.setattr(kernel_sums, "TABLE", table)
     x, y = documents(20, 0), documents(30, 1)
-    counts_x, counts_y = (np.array([np.bincount(row[row >= 0], minlength=WORDS) for row in one]) for one in (x, y))
+    counts_x, counts_y = (
+        np.array([np.bincount(row[row >= 0], minlength=WORDS) for row in one]) for one in (x, y)
+    )
     expected = ((counts_x[:, None] - counts_y) ** 2).sum(2)
     np.testing.assert_array_equal(kernel_sums.bag_distances(x, y, WORDS), expected)
 
@@ -69,13 +81,18 @@ def test_distances_of_long_documents_are_exact():
     x = np.zeros((2, 30_001), np.int32)
     x[1, 0] = 1
     np.testing.assert_array_equal(kernel_sums.bag_distances(x, x, 2), [[0, 2], [2, 0]])
-    np.testing.assert_array_equal(kernel_sums.bag_distances(x[:1], x[:, :1], 2), [[30_000**2, 30_001**2 + 1]])
+    np.testing.assert_array_equal(
+        kernel_sums.bag_distances(x[:1], x[:, :1], 2), [[30_000**2, 30_001**2 + 1]]
+    )
 
 
 def test_a_full_preconditioner_far_from_the_origin():
     x, y = points(30, 0), points(40, 1)
     kernel = IMQ.covariance(points(50, 3) @ np.diag([1.0, 1e-2, 1e-4]))
-    near, far = (cross_sums((kernel,), x + shift, y + shift, (30,), (40,))[0][0].sums for shift in (0.0, 2.0**20))
+    near, far = (
+        cross_sums((kernel,), x + shift, y + shift, (30,), (40,))[0][0].sums
+        for shift in (0.0, 2.0**20)
+    )
     expected = gram(kernel, x + 2.0**20, y + 2.0**20).sum(1)
     np.testing.assert_allclose(far[0], expected, rtol=1e-9)
     assert not np.array_equal(near, far)  # the data themselves are rounded there
@@ -84,7 +101,9 @@ def test_a_full_preconditioner_far_from_the_origin():
 def test_a_kernel_that_reads_its_preconditioner_keeps_it():
     class Normalised(Gaussian):
         def profile(self, squared):
-            return jax.tree.map(lambda part: part / jnp.linalg.det(self.preconditioner), super().profile(squared))
+            return jax.tree.map(
+                lambda part: part / jnp.linalg.det(self.preconditioner), super().profile(squared)
+            )
 
     x, y = points(8, 0), points(9, 1)
     kernel = Normalised(np.diag([1.0, 2.0, 3.0]))

@@ -12,7 +12,8 @@ from lksd.kernels import IMQ, PerCoordinate
 
 SIGNIFICANT = 0.001
 SIZES, DIMS = (50, 100, 300), (1, 5, 20)
-MANY = {("asymmetric P, Q", 1, 50), ("asymmetric Q, P", 1, 50), ("identical", 1, 100)}  # 10,000 trials instead of 2,000
+# 10,000 trials instead of 2,000
+MANY = {("asymmetric P, Q", 1, 50), ("asymmetric Q, P", 1, 50), ("identical", 1, 100)}
 NULLS = {
     "asymmetric P, Q": lambda dim, n: studies.asymmetric(dim, n, swapped=False),
     "asymmetric Q, P": lambda dim, n: studies.asymmetric(dim, n, swapped=True),
@@ -48,7 +49,10 @@ def test_level(name, dim, n):
     trial = NULLS[name](dim, n)
     default = studies.rejections(trial, kernel_of(dim), trials, seed=dim * n)
     normal = studies.rejections(trial, kernel_of(dim), 1_000, seed=dim * n, calibration="normal")
-    print(f"\nlevel | {name} | D = {dim} | n = {n} | default {default / trials:.4f} | normal {normal / 1000:.3f}")
+    print(
+        f"\nlevel | {name} | D = {dim} | n = {n} | default {default / trials:.4f} | normal "
+        f"{normal / 1000:.3f}"
+    )
     assert studies.above(default, trials) > SIGNIFICANT
 
 
@@ -57,7 +61,9 @@ def test_level(name, dim, n):
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("name", ["mirror", "asymmetric Q, P", "identical"])
 def test_level_of_the_largest_of_six(name, dim, n):
-    """Mirror images and identical models tie for every kernel; the asymmetric tie holds at one, the others favour the null."""
+    """Mirror images and identical models tie for every kernel; the asymmetric tie holds at one, the
+    others favour the null.
+    """
     rejected = studies.rejections(NULLS[name](dim, n), null_family(name, dim), 2_000, seed=dim + n)
     print(f"\nmax-T | {name} | D = {dim} | n = {n} | default {rejected / 2000:.4f}")
     assert studies.above(rejected, 2_000) > SIGNIFICANT
@@ -72,14 +78,18 @@ def null_family(name, dim):
 
     def difference(factor):
         scale = factor * tie.scale
-        return oracles.ksd_scaled(tie.sigma, dim, scale) - oracles.ksd_shifted(tie.shift, dim, scale)
+        return oracles.ksd_scaled(tie.sigma, dim, scale) - oracles.ksd_shifted(
+            tie.shift, dim, scale
+        )
 
     null = [factor for factor in factors if difference(factor) <= 1e-12]
     return [IMQ(factor * tie.scale) for factor in [null[0], *null[1 :: max(1, len(null) // 5)]][:6]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dim", "n", "shift_p"), [(1, 100, 0.6), (5, 100, 0.7), (20, 100, 0.9), (5, 300, 0.5)])
+@pytest.mark.parametrize(
+    ("dim", "n", "shift_p"), [(1, 100, 0.6), (5, 100, 0.7), (20, 100, 0.9), (5, 300, 0.5)]
+)
 def test_power_is_that_of_the_normal_threshold(dim, n, shift_p):
     """P and Q displaced in opposite directions, where the normal threshold keeps its level."""
     trial = studies.shifts(dim, n, shift_p, 0.3)
@@ -103,7 +113,8 @@ def test_goodness_of_fit_level_and_power():
     rejected = int(np.sum(np.array(pvalues) <= 0.05))
     print(f"\ngoodness of fit | level {rejected / 1000:.3f} | power {powers / 1000:.3f}")
     assert studies.above(rejected, 1_000) > SIGNIFICANT
-    assert stats.binomtest(rejected, 1_000, 0.02, alternative="less").pvalue > SIGNIFICANT  # nor far below it
+    # nor far below it
+    assert stats.binomtest(rejected, 1_000, 0.02, alternative="less").pvalue > SIGNIFICANT
     assert powers > 900
 
 
@@ -111,7 +122,9 @@ def population_kernel(dim):
     """The default kernel at the scales of the population, where its tie is exact."""
     if dim == 1:
         return kernel_of(1)
-    return PerCoordinate(IMQ(oracles.median_scale(dim) / 4), IMQ(np.full(dim, oracles.coordinate_median_scale())))
+    return PerCoordinate(
+        IMQ(oracles.median_scale(dim) / 4), IMQ(np.full(dim, oracles.coordinate_median_scale()))
+    )
 
 
 def default_null(name, dim, n):
@@ -134,7 +147,9 @@ def test_the_tie_of_the_default_kernel_is_one(dim):
     """The mean of the difference over large samples is nil within its standard error."""
     trial, kernel = default_null("asymmetric P, Q", dim, 500)
     found = [
-        lksd.compare_scores(*(data := trial(np.random.default_rng(seed))), kernel(data[0]), calibration="normal").difference
+        lksd.compare_scores(
+            *(data := trial(np.random.default_rng(seed))), kernel(data[0]), calibration="normal"
+        ).difference
         for seed in range(40)
     ]
     assert abs(np.mean(found)) < 4 * np.std(found, ddof=1) / np.sqrt(40)

@@ -1,4 +1,6 @@
-"""Scores are used with the observations that they were made at, and with no others; kernels and numbers are checked at the door."""
+"""Scores are used with the observations that they were made at, and with no others; kernels and
+numbers are checked at the door.
+"""
 
 from dataclasses import replace
 
@@ -45,14 +47,21 @@ OTHERS = {
 @pytest.mark.parametrize("case", OTHERS)
 def test_other_observations_are_refused(name, case):
     x, message = OTHERS[case]
-    with pytest.raises(ValueError, match=f"^x: expected the 40 observations that the scores.* {message}|{message}"):
+    with pytest.raises(
+        ValueError, match=f"^x: expected the 40 observations that the scores.* {message}|{message}"
+    ):
         CALLS[name](x, P, Q)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_observations_in_any_form(name):
     wanted = CALLS[name](X, P, Q)
-    for x in (np.asfortranarray(X), X.tolist(), pandas.DataFrame(X, columns=NAMES), polars.DataFrame(X, schema=NAMES)):
+    for x in (
+        np.asfortranarray(X),
+        X.tolist(),
+        pandas.DataFrame(X, columns=NAMES),
+        polars.DataFrame(X, schema=NAMES),
+    ):
         assert CALLS[name](x, P, Q).statistic == wanted.statistic
     single = X.astype(np.float32)
     scores = [lksd.estimate_scores(PPCA(WEIGHT, noise), single) for noise in (2.0, 1.0)]
@@ -67,7 +76,11 @@ def test_scores_by_ids(name):
         [lksd.estimate_scores(PPCA(WEIGHT, s), X[part]) for s in (2.0, 1.0)],
     )
     assert found.statistic == pytest.approx(CALLS[name](X[part], *wanted).statistic, rel=1e-9)
-    for bad, message in (([0, 99], "there is no 99"), ([0.5], "a list of ids"), (3, "a list of ids")):
+    for bad, message in (
+        ([0, 99], "there is no 99"),
+        ([0.5], "a list of ids"),
+        (3, "a list of ids"),
+    ):
         with pytest.raises((TypeError, ValueError), match=message):
             P.at(bad)
 
@@ -99,14 +112,18 @@ def test_columns_by_name():
     turned = frame[["c", "a", "b"]]
     # rotating columns of data and scores alike leaves a radial kernel's statistic as it is
     for name in CALLS:
-        assert CALLS[name](turned, p, q).statistic == pytest.approx(CALLS[name](frame, p, q).statistic, rel=1e-9)
+        assert CALLS[name](turned, p, q).statistic == pytest.approx(
+            CALLS[name](frame, p, q).statistic, rel=1e-9
+        )
         with pytest.raises(ValueError, match="lacks 'a'"):
             CALLS[name](frame.rename(columns={"a": "z"}), p, q)
 
 
 def test_labelled_frames():
     labels = [f"row {i}" for i in range(N)]
-    x, p, q = (pandas.DataFrame(array, columns=NAMES, index=labels) for array in (X, P.score, Q.score))
+    x, p, q = (
+        pandas.DataFrame(array, columns=NAMES, index=labels) for array in (X, P.score, Q.score)
+    )
     wanted = lksd.compare_scores(X, P.score, Q.score, KERNEL).statistic
     assert lksd.compare_scores(x, p.iloc[ORDER], q[["b", "c", "a"]], KERNEL).statistic == wanted
     assert lksd.compare_scores(x, P.score, q.reset_index(drop=True), KERNEL).statistic == wanted
@@ -116,7 +133,9 @@ def test_labelled_frames():
         lksd.compare_scores(X, p, q.iloc[ORDER], KERNEL)
     plain = pandas.DataFrame(X)
     with pytest.raises(ValueError, match="Give both the same index"):
-        lksd.compare_scores(plain.iloc[ORDER], pandas.DataFrame(P.score), pandas.DataFrame(Q.score), KERNEL)
+        lksd.compare_scores(
+            plain.iloc[ORDER], pandas.DataFrame(P.score), pandas.DataFrame(Q.score), KERNEL
+        )
 
 
 def test_documents_in_any_form():
@@ -139,8 +158,12 @@ def test_digests_tell_rows_apart():
     whole = row_digests(RNG.integers(0, 2, (20_000, 40)).astype(np.int32))
     assert len(np.unique(whole)) == 20_000
     assert row_digests(np.array([[0.0, -0.0]])) == row_digests(np.array([[-0.0, 0.0]]))
-    assert row_digests(np.array([[1, 2, -1]], np.int32)) == row_digests(np.array([[1, 2]], np.int32))
-    assert len(np.unique(row_digests(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 0.0], [0.0, 1.0]])))) == 4
+    assert row_digests(np.array([[1, 2, -1]], np.int32)) == row_digests(
+        np.array([[1, 2]], np.int32)
+    )
+    assert (
+        len(np.unique(row_digests(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 0.0], [0.0, 1.0]])))) == 4
+    )
 
 
 class Turned(Kernel):
@@ -170,19 +193,29 @@ def test_kernels_that_are_not_positive_definite(name):
         lambda: lksd.relative_mmd(X, X + 1, X - 1, kernel),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=r"kernel: expected a positive definite one; .* eigenvalues from -"):
+        with pytest.raises(
+            ValueError, match=r"kernel: expected a positive definite one; .* eigenvalues from -"
+        ):
             call()
     tokens = RNG.integers(0, 3, (20, 4))
     with pytest.raises(ValueError, match="positive definite"):
         lksd.goodness_of_fit_scores(
-            tokens, np.zeros((20, 4)), lambda x, y: -Hamming()(x, y), operator=lksd.stein.Difference(3, witness="shared")
+            tokens,
+            np.zeros((20, 4)),
+            lambda x, y: -Hamming()(x, y),
+            operator=lksd.stein.Difference(3, witness="shared"),
         )
     with pytest.raises(ValueError, match="expected a symmetric one"):
         lksd.compare(X, P, Q, kernel=lambda x, y: IMQ(1.0)(x, y) * (2 + x[0]))
 
 
 @pytest.mark.parametrize(
-    "kernel", [lambda x, y: x @ y, lambda x, y: (1 + x @ y) ** 3, lambda x, y: IMQ(1.0)(x, y).astype("float32")]
+    "kernel",
+    [
+        lambda x, y: x @ y,
+        lambda x, y: (1 + x @ y) ** 3,
+        lambda x, y: IMQ(1.0)(x, y).astype("float32"),
+    ],
 )
 def test_kernels_that_are_positive_semidefinite(kernel):
     assert lksd.compare(X, P, Q, kernel=kernel).n == N
@@ -192,8 +225,13 @@ def test_kernels_that_are_positive_semidefinite(kernel):
 def test_numbers_that_are_too_large(size):
     wild = np.array(P.score)
     wild[3, 1] = -size
-    for call in (lambda: lksd.compare_scores(X, wild, Q.score, KERNEL), lambda: lksd.compare(X, replace(P, score=wild), Q)):
-        with pytest.raises(ValueError, match=r"expected numbers below 1e\+40 in size.* at index \(3, 1\)"):
+    for call in (
+        lambda: lksd.compare_scores(X, wild, Q.score, KERNEL),
+        lambda: lksd.compare(X, replace(P, score=wild), Q),
+    ):
+        with pytest.raises(
+            ValueError, match=r"expected numbers below 1e\+40 in size.* at index \(3, 1\)"
+        ):
             call()
     with pytest.raises(ValueError, match=r"x: expected numbers below 1e\+40"):
         lksd.compare(size * X, PPCA(WEIGHT, 1.0), PPCA(WEIGHT, 2.0))
@@ -202,7 +240,9 @@ def test_numbers_that_are_too_large(size):
 def test_numbers_that_are_just_not_too_large(tmp_path):
     """Their powers are finite, so that the answer is that of the same scores in other units."""
     scale = 9e39 / max(np.abs(P.score).max(), np.abs(Q.score).max())
-    found, wanted = (lksd.compare_scores(X / s, P.score * s, Q.score * s, IMQ(2.0 / s**2)) for s in (scale, 1.0))
+    found, wanted = (
+        lksd.compare_scores(X / s, P.score * s, Q.score * s, IMQ(2.0 / s**2)) for s in (scale, 1.0)
+    )
     assert found.pvalue == wanted.pvalue
     assert found.statistic == pytest.approx(wanted.statistic, rel=1e-9)
     found.to_html(tmp_path / "report.html")

@@ -1,4 +1,6 @@
-"""Named in the other order, two models get the mirrored answer: the letters P and Q exchanged, and nothing else."""
+"""Named in the other order, two models get the mirrored answer: the letters P and Q exchanged, and
+nothing else.
+"""
 
 import re
 from itertools import cycle, islice
@@ -18,7 +20,10 @@ def factors(rng):
     """Two models of the right loadings, more or less, with other noise."""
     weight = rng.normal(size=(4, 2))
     x = rng.normal(size=(60, 2)) @ weight.T + rng.normal(size=(60, 4))
-    p, q = (PPCA(weight + rng.normal(0, rng.uniform(0, 0.5), weight.shape), rng.uniform(0.7, 1.6)) for _ in range(2))
+    p, q = (
+        PPCA(weight + rng.normal(0, rng.uniform(0, 0.5), weight.shape), rng.uniform(0.7, 1.6))
+        for _ in range(2)
+    )
     return x, p, q
 
 
@@ -26,18 +31,28 @@ def mixtures(rng):
     means = rng.normal(0, 2, (3, 2))
     x = means[rng.integers(0, 3, 60)] + rng.normal(size=(60, 2))
     covariances = np.stack([np.eye(2)] * 3)
-    p, q = (GaussianMixture(rng.dirichlet(np.full(3, 5.0)), means + rng.normal(0, 0.4, (3, 2)), covariances) for _ in range(2))
+    p, q = (
+        GaussianMixture(
+            rng.dirichlet(np.full(3, 5.0)), means + rng.normal(0, 0.4, (3, 2)), covariances
+        )
+        for _ in range(2)
+    )
     return x, p, q
 
 
 def topics(rng):
-    """Topics that are blurred, and topics that are all the same: on such pairs the operators are apt to disagree."""
+    """Topics that are blurred, and topics that are all the same: on such pairs the operators are
+    apt to disagree.
+    """
     right = rng.dirichlet(np.full(WORDS, 0.2), 3)
     truth = LDA(np.full(3, 0.1), right)
     keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), 60)
     documents = np.asarray(jax.vmap(lambda key: truth.sample(key, 8)[1])(keys)).tolist()
     share = rng.uniform(0, 0.6)
-    blurred, alike = (1 - share) * right + share / WORDS, 0.9 * right.mean(0) + 0.1 / WORDS + 0 * right
+    blurred, alike = (
+        (1 - share) * right + share / WORDS,
+        0.9 * right.mean(0) + 0.1 / WORDS + 0 * right,
+    )
     models = [LDA(np.full(3, rng.uniform(0.1, 0.6)), one) for one in (blurred, alike)]
     p, q = (models[number] for number in rng.permutation(2))
     return documents, p, q
@@ -56,7 +71,9 @@ FAMILIES = (factors, mixtures, topics)
 
 
 def pairs(count, seed):
-    """Random pairs of all families, under all the options in turn; real data also with two kernels."""
+    """Random pairs of all families, under all the options in turn; real data also with
+    two kernels.
+    """
     for number, options in enumerate(islice(cycle(OPTIONS), count)):
         family = FAMILIES[number % len(FAMILIES)]
         several = {"kernel": [IMQ(1.0), IMQ(8.0)]} if family is not topics and number % 2 else {}
@@ -85,13 +102,22 @@ def assert_comparisons_mirrored(one, other):
     assert other.disputed == one.disputed
     assert (other.kernel, other.operator) == (one.kernel, one.operator)
     found = (other.ksd_p, other.ksd_q, other.ksd_p_error, other.ksd_q_error)
-    np.testing.assert_allclose(found, (one.ksd_q, one.ksd_p, one.ksd_q_error, one.ksd_p_error), rtol=1e-9)
-    np.testing.assert_allclose(other.contributions, -one.contributions, rtol=1e-7, atol=1e-12 * np.abs(one.contributions).max())
+    np.testing.assert_allclose(
+        found, (one.ksd_q, one.ksd_p, one.ksd_q_error, one.ksd_p_error), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        other.contributions,
+        -one.contributions,
+        rtol=1e-7,
+        atol=1e-12 * np.abs(one.contributions).max(),
+    )
     if one.mmd is not None:
         assert_mirrored(one.mmd, other.mmd)
     if one.words is not None:
         np.testing.assert_array_equal(other.words.ids, one.words.ids)
-        np.testing.assert_allclose(other.words.contributions, -one.words.contributions, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(
+            other.words.contributions, -one.words.contributions, rtol=1e-6, atol=1e-12
+        )
     for mine, yours in zip(one.tests, other.tests, strict=True):
         assert_comparisons_mirrored(mine, yours)
 

@@ -11,7 +11,9 @@ from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming, gram
 
 
 def brute_force(kernel, x, p, q):
-    """Appendix B.5 with the full matrices: the two MMDs and the standard error of their difference."""
+    """Appendix B.5 with the full matrices: the two MMDs and the standard error of their
+    difference.
+    """
 
     def off_mean(k):
         return (k.sum() - np.trace(k)) / (len(k) * (len(k) - 1))
@@ -24,14 +26,20 @@ def brute_force(kernel, x, p, q):
     def spread(k, cross):
         f = (k.sum(1) - np.diag(k)) / (len(k) - 1) - cross.mean(1)
         n = len(f)
-        return sum((f[i] - f[j]) ** 2 / 2 for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
+        return sum((f[i] - f[j]) ** 2 / 2 for i in range(n) for j in range(n) if i != j) / (
+            n * (n - 1)
+        )
 
     g = k_px.mean(0) - k_qx.mean(0)
-    variance = 4 * (spread(k_p, k_px) / len(p) + spread(k_q, k_qx) / len(q) + np.var(g, ddof=1) / len(x))
+    variance = 4 * (
+        spread(k_p, k_px) / len(p) + spread(k_q, k_qx) / len(q) + np.var(g, ddof=1) / len(x)
+    )
     return mmd_p, mmd_q, np.sqrt(variance)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), IMQ(np.array([1.0, 3.0])), lambda a, b: 1 / (1 + abs(a[0] - b[0]))])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(2.0), IMQ(np.array([1.0, 3.0])), lambda a, b: 1 / (1 + abs(a[0] - b[0]))]
+)
 def test_equals_brute_force_with_three_sizes(kernel, monkeypatch):
     monkeypatch.setattr(kernel_sums, "TILE", 16)  # several tiles, the last ones cut
     monkeypatch.setattr(kernel_sums, "POINTWISE_TILE", 16)
@@ -51,7 +59,10 @@ def test_gaussian_closed_form_within_monte_carlo_error():
     rng = np.random.default_rng(1)
     roots = [rng.normal(size=(3, 3)) for _ in range(3)]
     cov_p, cov_q, cov_r = (a @ a.T + 0.5 * np.eye(3) for a in roots)
-    p, q, x = (rng.multivariate_normal(np.zeros(3), c, n) for c, n in ((cov_p, 2500), (cov_q, 2000), (cov_r, 3000)))
+    p, q, x = (
+        rng.multivariate_normal(np.zeros(3), c, n)
+        for c, n in ((cov_p, 2500), (cov_q, 2000), (cov_r, 3000))
+    )
     scale = 1.7
     result = lksd.relative_mmd(x, p, q, Gaussian(scale**2))
     exact = oracles.gaussian_mmd_difference(cov_p, cov_q, cov_r, scale)
@@ -64,7 +75,11 @@ def test_level_and_power():
     null = alternative = 0
     for _ in range(400):
         x = rng.normal(size=(60, 2))
-        p, q, far = rng.normal(0.4, 1, (90, 2)), rng.normal(-0.4, 1, (90, 2)), rng.normal(1.0, 1, (90, 2))
+        p, q, far = (
+            rng.normal(0.4, 1, (90, 2)),
+            rng.normal(-0.4, 1, (90, 2)),
+            rng.normal(1.0, 1, (90, 2)),
+        )
         null += lksd.relative_mmd(x, p, q, kernel).reject
         alternative += lksd.relative_mmd(x, far, q, kernel).reject
     assert stats.binomtest(null, 400, 0.055, alternative="greater").pvalue > 0.001
@@ -73,9 +88,17 @@ def test_level_and_power():
 
 def test_documents():
     rng = np.random.default_rng(3)
-    x, p, q = ([rng.integers(0, 6, size=rng.integers(2, 7)).tolist() for _ in range(n)] for n in (10, 12, 9))
+    x, p, q = (
+        [rng.integers(0, 6, size=rng.integers(2, 7)).tolist() for _ in range(n)]
+        for n in (10, 12, 9)
+    )
     result = lksd.relative_mmd(x, p, q, BagOfWords(IMQ(), 6))
-    counts = [np.array([np.bincount(document, minlength=6) for document in sample], float) for sample in (x, p, q)]
-    assert result.difference == pytest.approx(lksd.relative_mmd(*counts, IMQ()).difference, rel=1e-9)
+    counts = [
+        np.array([np.bincount(document, minlength=6) for document in sample], float)
+        for sample in (x, p, q)
+    ]
+    assert result.difference == pytest.approx(
+        lksd.relative_mmd(*counts, IMQ()).difference, rel=1e-9
+    )
     integers = rng.integers(0, 3, (12, 4))
     assert np.isfinite(lksd.relative_mmd(integers, integers[::-1], integers, Hamming()).statistic)

@@ -33,7 +33,9 @@ def problem():
 def slow_scores(x, model):
     """Of chains that have hardly left their starting points, too short for R-hat to tell."""
     sampler = MALA(step_size=1e-5)
-    return lksd.estimate_scores(model, x, exact=False, sampler=sampler, warmup=10, draws=20, control_variates="none")
+    return lksd.estimate_scores(
+        model, x, exact=False, sampler=sampler, warmup=10, draws=20, control_variates="none"
+    )
 
 
 @pytest.mark.parametrize("verb", ["compare", "rank", "goodness_of_fit"])
@@ -83,7 +85,13 @@ def test_the_report_does_not_praise_chains_that_were_warned_of(problem, tmp_path
 
 def test_scores_keep_the_warnings_of_their_chains(problem, tmp_path):
     x, p, q = problem
-    options = {"exact": False, "sampler": MALA(step_size=1e-4), "warmup": 10, "draws": 200, "control_variates": "none"}
+    options = {
+        "exact": False,
+        "sampler": MALA(step_size=1e-4),
+        "warmup": 10,
+        "draws": 200,
+        "control_variates": "none",
+    }
     scores, messages = warned(lambda: lksd.estimate_scores(p, x, **options))
     assert scores.notes[-1:] == tuple(messages)
     scores.save(path := tmp_path / "scores.npz")

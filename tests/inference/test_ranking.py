@@ -30,18 +30,25 @@ def test_every_pair_equals_its_comparison(ranking):
     for i, first in enumerate(ranking.names):
         for j, second in enumerate(ranking.names):
             if i != j:
-                pair = lksd.compare_scores(x, scores[first], scores[second], IMQ(2.0), calibration="normal")
+                pair = lksd.compare_scores(
+                    x, scores[first], scores[second], IMQ(2.0), calibration="normal"
+                )
                 assert ranking.differences[i, j] == pytest.approx(pair.difference, rel=1e-9)
                 assert ranking.standard_errors[i, j] == pytest.approx(pair.standard_error, rel=1e-9)
                 assert ranking.pvalues[i, j] >= pair.pvalue
-    each = [oracles.u_statistic(stein_kernel(Langevin(), IMQ(2.0), x, scores[name])) for name in ranking.names]
+    each = [
+        oracles.u_statistic(stein_kernel(Langevin(), IMQ(2.0), x, scores[name]))
+        for name in ranking.names
+    ]
     np.testing.assert_allclose(ranking.ksd, each, rtol=1e-9)
     assert (np.diff(ranking.ksd) >= 0).all()
 
 
 def test_two_models_are_a_two_sided_comparison():
     x, scores = scores_of(shifts={"p": 0.6, "q": 0.1})
-    both = lksd.compare_scores(x, scores["p"], scores["q"], IMQ(2.0), alternative="two-sided", calibration="normal")
+    both = lksd.compare_scores(
+        x, scores["p"], scores["q"], IMQ(2.0), alternative="two-sided", calibration="normal"
+    )
     found = lksd.rank_scores(x, scores, IMQ(2.0), calibration="normal", correction="holm")
     assert found.pvalue == pytest.approx(both.pvalue)
     assert found.interval("p", "q") == pytest.approx(both.confidence_interval(0.95))
@@ -59,15 +66,25 @@ def test_joint_replicates_equal_resampling_of_rows():
     whole = gram_sums(Langevin(), IMQ(2.0), x, stacked, against_last(4), whole=True)
     streamed = gram_sums(Langevin(), IMQ(2.0), x, stacked, against_last(4), weights)
     pairs = all_pairs(4)
-    found = studentised_replicates(whole.rows, whole.model_diagonal, weights, pairs, matrix=whole.matrix)
-    again = studentised_replicates(streamed.rows, streamed.model_diagonal, weights, pairs, products=streamed.products)
+    found = studentised_replicates(
+        whole.rows, whole.model_diagonal, weights, pairs, matrix=whole.matrix
+    )
+    again = studentised_replicates(
+        streamed.rows, streamed.model_diagonal, weights, pairs, products=streamed.products
+    )
     np.testing.assert_allclose(again, found, rtol=1e-8)
     draws = [np.repeat(np.arange(12), column.astype(int)) for column in weights.T]
     for a, (i, j) in enumerate(zip(*pairs, strict=True)):
-        h = stein_kernel(Langevin(), IMQ(2.0), x, stacked[i]) - stein_kernel(Langevin(), IMQ(2.0), x, stacked[j])
+        h = stein_kernel(Langevin(), IMQ(2.0), x, stacked[i]) - stein_kernel(
+            Langevin(), IMQ(2.0), x, stacked[j]
+        )
         for b, draw in enumerate(draws):
             resampled = h[np.ix_(draw, draw)]
-            t = np.sqrt(12) * (oracles.u_statistic(resampled) - h.mean()) / np.sqrt(oracles.jackknife(resampled))
+            t = (
+                np.sqrt(12)
+                * (oracles.u_statistic(resampled) - h.mean())
+                / np.sqrt(oracles.jackknife(resampled))
+            )
             assert found[a, b] == pytest.approx(t, rel=1e-7)
 
 
@@ -81,8 +98,12 @@ def test_expansions_of_all_pairs_equal_those_of_comparisons():
     (test,) = studentise(family, decision, seed=0)
     names = list(scores)
     for a, (i, j) in enumerate(zip(*test.pairs, strict=True)):
-        null = lksd.compare_scores(x, scores[names[i]], scores[names[j]], IMQ(2.0), calibration="edgeworth").null
-        assert (test.expansion.a[a], test.expansion.c[a]) == pytest.approx((null.a, null.c), rel=1e-6)
+        null = lksd.compare_scores(
+            x, scores[names[i]], scores[names[j]], IMQ(2.0), calibration="edgeworth"
+        ).null
+        assert (test.expansion.a[a], test.expansion.c[a]) == pytest.approx(
+            (null.a, null.c), rel=1e-6
+        )
 
 
 def test_the_verdict(ranking):
@@ -105,14 +126,23 @@ def test_corrections_agree_in_order(correction, ranking):
     found = lksd.rank_scores(x, scores, IMQ(2.0), correction=correction)
     assert found.names == ranking.names
     assert (found.pvalues >= ranking.pvalues - 0.005).all()  # max-T is the sharpest
-    assert not found.reject or found.lower[np.unravel_index(found.pvalues.argmin(), found.pvalues.shape)] > -0.05
+    assert (
+        not found.reject
+        or found.lower[np.unravel_index(found.pvalues.argmin(), found.pvalues.shape)] > -0.05
+    )
 
 
 def test_identical_and_tiny_families():
     x, scores = scores_of()
-    found = lksd.rank_scores(x, {"a": scores["near"], "b": scores["near"], "c": scores["far"]}, IMQ(2.0))
+    found = lksd.rank_scores(
+        x, {"a": scores["near"], "b": scores["near"], "c": scores["far"]}, IMQ(2.0)
+    )
     i, j = found.position("a"), found.position("b")
-    assert (found.pvalues[i, j], found.differences[i, j], found.interval("a", "b")) == (1.0, 0.0, (0.0, 0.0))
+    assert (found.pvalues[i, j], found.differences[i, j], found.interval("a", "b")) == (
+        1.0,
+        0.0,
+        (0.0, 0.0),
+    )
     assert "agree to rounding: a and b" in str(found)
     same = lksd.rank_scores(x, {"a": scores["near"], "b": scores["near"]}, IMQ(2.0))
     assert (same.pvalue, same.reject, same.statistic) == (1.0, False, 0.0)
@@ -191,7 +221,10 @@ def test_models_equal_their_scores(factors):
 def test_topic_models_with_both_operators():
     topics = np.random.default_rng(0).dirichlet(np.full(8, 0.3), size=2)
     models = {f"a = {a}": lksd.models.LDA([a, a], topics) for a in (3.0, 0.3, 1.0)}
-    documents = [np.asarray(models["a = 0.3"].sample(key, length=8)[1]).tolist() for key in jax.random.split(jax.random.key(0), 20)]
+    documents = [
+        np.asarray(models["a = 0.3"].sample(key, length=8)[1]).tolist()
+        for key in jax.random.split(jax.random.key(0), 20)
+    ]
     found = lksd.rank(documents, models)
     assert len(found.tests) == 2
     assert {one.operator.split("(")[0] for one in found.tests} == {"Difference", "Barker"}
@@ -200,16 +233,37 @@ def test_topic_models_with_both_operators():
 MODEL = lksd.models.PPCA(np.ones((2, 1)), 1.0)
 X, S = scores_of(20)
 BAD = {
-    "one model": (lambda: lksd.rank_scores(X, {"a": S["far"]}, IMQ(2.0)), ValueError, "at least two models to rank; got 1"),
+    "one model": (
+        lambda: lksd.rank_scores(X, {"a": S["far"]}, IMQ(2.0)),
+        ValueError,
+        "at least two models to rank; got 1",
+    ),
     "no model": (lambda: lksd.rank(X, {}), ValueError, "at least two models to rank; got 0"),
-    "a name twice": (lambda: lksd.rank(X, [("a", MODEL), ("a", MODEL)]), ValueError, "models: .*got 'a' twice. Rename one"),
-    "no names": (lambda: lksd.rank(X, [MODEL, MODEL]), TypeError, "models: expected a dict of models by their names"),
-    "a number as name": (lambda: lksd.rank(X, {1: MODEL, 2: MODEL}), TypeError, "names that are text; got 1"),
-    "no model at all": (lambda: lksd.rank(X, {"a": MODEL, "b": 3}), TypeError, "b: expected a lksd.models.LatentVariableModel"),
+    "a name twice": (
+        lambda: lksd.rank(X, [("a", MODEL), ("a", MODEL)]),
+        ValueError,
+        "models: .*got 'a' twice. Rename one",
+    ),
+    "no names": (
+        lambda: lksd.rank(X, [MODEL, MODEL]),
+        TypeError,
+        "models: expected a dict of models by their names",
+    ),
+    "a number as name": (
+        lambda: lksd.rank(X, {1: MODEL, 2: MODEL}),
+        TypeError,
+        "names that are text; got 1",
+    ),
+    "no model at all": (
+        lambda: lksd.rank(X, {"a": MODEL, "b": 3}),
+        TypeError,
+        "b: expected a lksd.models.LatentVariableModel",
+    ),
     "integers and reals": (
         lambda: lksd.rank(X, {"a": MODEL, "b": lksd.models.BetaBinomial(3, 1.0, 1.0)}),
         ValueError,
-        "a and b: expected models of the same kind of data; a describes real numbers and b describes integers",
+        "a and b: expected models of the same kind of data; a describes real numbers and b "
+        "describes integers",
     ),
     "other dimension": (
         lambda: lksd.rank(X, {"a": MODEL, "b": lksd.models.PPCA(np.ones((3, 1)), 1.0)}),
@@ -218,7 +272,11 @@ BAD = {
     ),
     "other vocabulary": (
         lambda: lksd.rank(
-            np.zeros((20, 2), int), {n: lksd.models.LDA([1.0], np.full((1, size), 1 / size)) for n, size in (("a", 4), ("b", 5))}
+            np.zeros((20, 2), int),
+            {
+                n: lksd.models.LDA([1.0], np.full((1, size), 1 / size))
+                for n, size in (("a", 4), ("b", 5))
+            },
         ),
         ValueError,
         "same vocabulary; got 4 and 5 values",
@@ -228,8 +286,16 @@ BAD = {
         ValueError,
         r"b: expected shape \(20, 2\)",
     ),
-    "negative margin": (lambda: lksd.rank_scores(X, S, IMQ(2.0), margin=-0.1), ValueError, "margin: .*at least 0; got -0.1"),
-    "infinite margin": (lambda: lksd.rank_scores(X, S, IMQ(2.0), margin=np.inf), TypeError, "margin: expected one finite number"),
+    "negative margin": (
+        lambda: lksd.rank_scores(X, S, IMQ(2.0), margin=-0.1),
+        ValueError,
+        "margin: .*at least 0; got -0.1",
+    ),
+    "infinite margin": (
+        lambda: lksd.rank_scores(X, S, IMQ(2.0), margin=np.inf),
+        TypeError,
+        "margin: expected one finite number",
+    ),
     "margin of a comparison": (
         lambda: lksd.compare(X, MODEL, MODEL, margin=-1),
         ValueError,
@@ -240,14 +306,26 @@ BAD = {
         ValueError,
         "correction: expected one of 'max-t', 'holm', 'bonferroni'; got 'sidak'",
     ),
-    "no kernel": (lambda: lksd.rank_scores(X, S, []), ValueError, "expected at least one of each; got an empty list"),
-    "an unknown model": (lambda: lksd.rank_scores(X, S, IMQ(2.0)).interval("far", "x"), ValueError, "got 'x'. They are: "),
+    "no kernel": (
+        lambda: lksd.rank_scores(X, S, []),
+        ValueError,
+        "expected at least one of each; got an empty list",
+    ),
+    "an unknown model": (
+        lambda: lksd.rank_scores(X, S, IMQ(2.0)).interval("far", "x"),
+        ValueError,
+        "got 'x'. They are: ",
+    ),
     "MMD of scores": (
         lambda: lksd.compare(X, MODEL, lksd.estimate_scores(MODEL, X), also_mmd=True),
         ValueError,
         r"also_mmd: expected models with sample\(key\); q has none",
     ),
-    "MMD with a margin": (lambda: lksd.compare(X, MODEL, MODEL, also_mmd=True, margin=0.1), ValueError, "expected margin=0"),
+    "MMD with a margin": (
+        lambda: lksd.compare(X, MODEL, MODEL, also_mmd=True, margin=0.1),
+        ValueError,
+        "expected margin=0",
+    ),
 }
 
 

@@ -42,7 +42,9 @@ def by_gensim(training: list[list[str]], topics: int, seed: int) -> LDA:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not arxiv.ABSTRACTS.exists(), reason=f"the abstracts are not at {arxiv.ABSTRACTS}")
+@pytest.mark.skipif(
+    not arxiv.ABSTRACTS.exists(), reason=f"the abstracts are not at {arxiv.ABSTRACTS}"
+)
 @pytest.mark.parametrize("split", range(5))
 @pytest.mark.parametrize("train", [by_tomotopy, by_gensim])
 def test_no_undisputed_sentence_contradicts_held_out_likelihood(train, split):
@@ -57,9 +59,18 @@ def test_no_undisputed_sentence_contradicts_held_out_likelihood(train, split):
     for (a, b), held in left_to_right.held_out(models, x).items():
         operators = lksd.discrete_operators(models[a], models[b])
         for documents, said in ((x, "once"), ([*x, x[0]], "one twice")):
-            p, q = (lksd.estimate_scores(models[name], documents, operator=operators) for name in (a, b))
+            p, q = (
+                lksd.estimate_scores(models[name], documents, operator=operators) for name in (a, b)
+            )
             result = lksd.compare(documents, p, q)
-            print(f"{a} or {b} topics, {said}: {held.difference:.2f} +- {held.error:.2f} nats. {result.sentence}")
-            if result.favours and abs(held.z) > CLEAR and result.favours != ("Q" if held.z > 0 else "P"):
+            print(
+                f"{a} or {b} topics, {said}: {held.difference:.2f} +- {held.error:.2f} nats. "
+                f"{result.sentence}"
+            )
+            if (
+                result.favours
+                and abs(held.z) > CLEAR
+                and result.favours != ("Q" if held.z > 0 else "P")
+            ):
                 wrong.append((a, b, said, held.z))
     assert not wrong

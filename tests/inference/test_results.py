@@ -19,7 +19,9 @@ from lksd.results.records import decode, encode
 
 def comparison(n=60, **options):
     x = np.random.default_rng(0).normal(size=(n, 2))
-    return lksd.compare_scores(x, -(x - options.pop("shift", 0.5)), -x, options.pop("kernel", IMQ(2.0)), **options)
+    return lksd.compare_scores(
+        x, -(x - options.pop("shift", 0.5)), -x, options.pop("kernel", IMQ(2.0)), **options
+    )
 
 
 RESULTS = {
@@ -58,10 +60,15 @@ class Marked(NamedTuple):
 
 def test_fields_of_any_name_are_read_back():
     inner = Marked(rows=(1, "a"), array=math.inf, float=2.5, integers=None)
-    found = decode(json.loads(json.dumps(encode(Marked(inner, -math.inf, (inner,), (2, 3))))), {"Marked": Marked})
+    found = decode(
+        json.loads(json.dumps(encode(Marked(inner, -math.inf, (inner,), (2, 3))))),
+        {"Marked": Marked},
+    )
     assert found == Marked(inner, -math.inf, (inner,), (2, 3))
     arrays = Marked(np.eye(2), np.array([1.0, np.inf]), np.arange(3), np.arange(4).reshape(2, 2))
-    for given, read in zip(arrays, decode(json.loads(json.dumps(encode(arrays))), {"Marked": Marked}), strict=True):
+    for given, read in zip(
+        arrays, decode(json.loads(json.dumps(encode(arrays))), {"Marked": Marked}), strict=True
+    ):
         np.testing.assert_array_equal(read, given, strict=True)
 
 
@@ -77,7 +84,14 @@ def test_an_entry_of_no_known_form_is_refused(value):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"schema": 1, "result": {"record": "Nothing"}}', '{"schema": 99, "result": {}}']
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"schema": 1, "result": {"record": "Nothing"}}',
+        '{"schema": 99, "result": {}}',
+    ],
 )
 def test_a_file_that_is_no_result(content, tmp_path):
     path = tmp_path / "other.json"
@@ -111,10 +125,19 @@ DIFFERENCE, BARKER = "Difference(9 values, shared witness)", "Barker(9 values, s
 
 
 def family_of(*found, alpha=0.05, alternative="greater", **options):
-    """A result of several hypotheses with these operators, statistics, p-values and reverse p-values."""
+    """A result of several hypotheses with these operators, statistics, p-values and reverse
+    p-values.
+    """
     one = comparison(shift=0.3, alternative=alternative, alpha=alpha)
     tests = tuple(
-        replace(one, operator=operator, statistic=t, estimate=t * one.standard_error, pvalue=p, pvalue_reverse=r)
+        replace(
+            one,
+            operator=operator,
+            statistic=t,
+            estimate=t * one.standard_error,
+            pvalue=p,
+            pvalue_reverse=r,
+        )
         for operator, t, p, r in found
     )
     p, r = (min(getattr(test, name) for test in tests) for name in ("pvalue", "pvalue_reverse"))
@@ -125,9 +148,14 @@ def test_tests_that_disagree():
     disputed = family_of((DIFFERENCE, 3.1, 0.003, 1.0), (BARKER, -2.2, 0.98, 0.0331))
     assert disputed.disputed
     assert disputed.favours is None
-    said = "The tests disagree: Difference says that Q fits better (p = 0.0030), Barker that P does (p = 0.0331)."
+    said = (
+        "The tests disagree: Difference says that Q fits better (p = 0.0030), Barker that P does "
+        "(p = 0.0331)."
+    )
     assert disputed.sentence == said
-    both = family_of((DIFFERENCE, 3.1, 0.006, 0.006), (BARKER, -2.2, 0.0499, 0.0499), alternative="two-sided")
+    both = family_of(
+        (DIFFERENCE, 3.1, 0.006, 0.006), (BARKER, -2.2, 0.0499, 0.0499), alternative="two-sided"
+    )
     assert both.sentence == said.replace("0.0030", "0.0060").replace("0.0331", "0.0499")
     agreed = family_of((DIFFERENCE, 3.1, 0.003, 1.0), (BARKER, -1.0, 0.9, 0.2))
     assert agreed.sentence == "Q fits better than P (p = 0.0030)."
@@ -139,7 +167,10 @@ def test_tests_that_disagree():
     ("pairs", "labels"),
     [
         ([("Barker(9 values)", "IMQ(1)"), ("Gibbs(9 values)", "IMQ(1)")], ["Barker", "Gibbs"]),
-        ([("Langevin", "PerCoordinate(IMQ(1), IMQ(2))"), ("Langevin", "IMQ(2)")], ["PerCoordinate", "IMQ"]),
+        (
+            [("Langevin", "PerCoordinate(IMQ(1), IMQ(2))"), ("Langevin", "IMQ(2)")],
+            ["PerCoordinate", "IMQ"],
+        ),
         ([("Langevin", "IMQ(1)"), ("Langevin", "IMQ(2)")], ["IMQ(1)", "IMQ(2)"]),
         ([("A(1)", "IMQ(1)"), ("B(1)", "IMQ(2)")], ["A with IMQ(1)", "B with IMQ(2)"]),
         ([("A(1), blurred by 0.5", "IMQ(1)"), ("A(1)", "IMQ(1)")], ["A, blurred by 0.5", "A"]),
@@ -181,7 +212,9 @@ def test_files_without_the_newer_fields_can_be_read(name, tmp_path):
 def test_intervals_agree_with_two_sided_decisions():
     x = np.random.default_rng(3).normal(size=(40, 2))
     for shift in np.linspace(-0.6, 0.6, 9):
-        result = lksd.compare_scores(x, -(x - shift), -(x + 0.3), IMQ(2.0), alternative="two-sided", alpha=0.1)
+        result = lksd.compare_scores(
+            x, -(x - shift), -(x + 0.3), IMQ(2.0), alternative="two-sided", alpha=0.1
+        )
         low, high = result.confidence_interval(0.9)
         assert result.reject == (not low <= 0 <= high)
 

@@ -30,7 +30,9 @@ def test_compare_names_the_documents_and_words_that_decide(tmp_path):
     x, p, q = small()
     result = lksd.compare(x, p, q, **SWEEPS)
     assert result.reject
-    assert [test.operator for test in result.tests] == [str(operator) for operator in lksd.discrete_operators(p, q)]
+    assert [test.operator for test in result.tests] == [
+        str(operator) for operator in lksd.discrete_operators(p, q)
+    ]
     words = result.words
     np.testing.assert_allclose(words.contributions.sum(), result.difference, rtol=1e-9)
     np.testing.assert_allclose(result.contributions.sum(), result.difference, rtol=1e-9)
@@ -83,7 +85,9 @@ def test_documents_of_different_length():
     ragged = [row[:length].tolist() for row, length in zip(x, lengths, strict=True)]
     result = lksd.compare(ragged, p, q)
     np.testing.assert_allclose(result.words.contributions.sum(), result.difference, rtol=1e-9)
-    scores = [lksd.estimate_scores(one, ragged, operator=lksd.discrete_operators(p, q)) for one in (p, q)]
+    scores = [
+        lksd.estimate_scores(one, ragged, operator=lksd.discrete_operators(p, q)) for one in (p, q)
+    ]
     assert lksd.compare(ragged, *scores).statistic == result.statistic
     matched = lksd.compare(ragged, p, q, operator=Difference(60))
     assert np.isfinite(matched.statistic)
@@ -95,7 +99,9 @@ def test_a_repeated_document_does_not_outweigh_all_others():
     truth = LDA(np.full(2, 0.1), topics)
     p = LDA(truth.concentration, 0.4 * topics + 0.6 * other)
     x = topic_problems.documents(truth, 80, 40, 0)
-    once, twice = (lksd.compare(one, p, truth, operator="barker") for one in (x, np.concatenate([x, x[:1]])))
+    once, twice = (
+        lksd.compare(one, p, truth, operator="barker") for one in (x, np.concatenate([x, x[:1]]))
+    )
     assert once.reject
     assert twice.reject
     assert twice.statistic > 0.8 * once.statistic  # with scale 1 it falls from 5.8 to 0.7
@@ -111,7 +117,8 @@ def test_the_default_kernel_has_the_median_scale_of_the_documents():
     assert result.kernel == str(BagOfWords(IMQ(scale, source="median of all pairs"), 60))
     assert lksd.compare(sparse.csr_array(counts), p, q, operator="barker").kernel == result.kernel
     assert lksd.rank(ragged, {"p": p, "q": q}).kernel == result.kernel
-    assert BagOfWords.median(np.zeros((5, 3), int), 60).base.preconditioner == 1.0  # no distance at all
+    # no distance at all
+    assert BagOfWords.median(np.zeros((5, 3), int), 60).base.preconditioner == 1.0
 
 
 def test_equal_lengths_give_the_same_digits_as_no_mask():
@@ -133,9 +140,14 @@ def test_goodness_of_fit():
     fits = lksd.goodness_of_fit(x, LDA(np.full(3, 0.1), topics))
     assert not fits.reject
     estimate = lksd.estimate_scores(p, x)
-    assert lksd.goodness_of_fit(x, estimate).statistic == lksd.goodness_of_fit(x, estimate.only(0)).statistic
+    assert (
+        lksd.goodness_of_fit(x, estimate).statistic
+        == lksd.goodness_of_fit(x, estimate.only(0)).statistic
+    )
     assert lksd.goodness_of_fit(x, estimate, operator="barker").operator.startswith("Barker")
-    with pytest.raises(ValueError, match="operator: expected one for a goodness-of-fit test; got 2"):
+    with pytest.raises(
+        ValueError, match="operator: expected one for a goodness-of-fit test; got 2"
+    ):
         lksd.goodness_of_fit(x, p, operator=("difference", "barker"))
 
 
@@ -144,9 +156,13 @@ def test_words_without_probability_leave_barker_alone():
     topics = np.array([[0.5, 0.5, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0.4, 0.4, 0.2, 0, 0]])
     truth, other = LDA([1.0, 1.0], topics), LDA([3.0, 3.0], topics)
     x = topic_problems.documents(truth, 100, 10, 0)
-    with pytest.warns(lksd.LksdWarning, match="3 values have probability zero under a model.*Barker alone is used"):
+    with pytest.warns(
+        lksd.LksdWarning, match="3 values have probability zero under a model.*Barker alone is used"
+    ):
         result = lksd.compare(x, other, truth)
-    assert [test.operator for test in (result,)] == ["Barker(8 values, shared witness, ordered, averaged)"]
+    assert [test.operator for test in (result,)] == [
+        "Barker(8 values, shared witness, ordered, averaged)"
+    ]
     with pytest.warns(lksd.LksdWarning, match="Smooth the probabilities"):
         assert lksd.goodness_of_fit(x, truth, operator="difference").reject  # the identity fails
     assert not lksd.goodness_of_fit(x, truth, operator="barker").reject
@@ -163,23 +179,48 @@ def test_identical_models_are_indistinguishable():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda x, p, q: (x, p, small(size=50)[2], {}), "expected models of the same vocabulary; got 60 and 50 values"),
         (
-            lambda x, p, q: (x, p, LDA(q.concentration, q.topics, [f"w{i}" for i in range(60)]), {}),
+            lambda x, p, q: (x, p, small(size=50)[2], {}),
+            "expected models of the same vocabulary; got 60 and 50 values",
+        ),
+        (
+            lambda x, p, q: (
+                x,
+                p,
+                LDA(q.concentration, q.topics, [f"w{i}" for i in range(60)]),
+                {},
+            ),
             "word 0 is 'word0' in one and 'w0' in the other",
         ),
-        (lambda x, p, q: (x, p, lksd.models.PPCA(np.ones((20, 1)), 1.0), {}), "p describes integers and q describes real numbers"),
         (
-            lambda x, p, q: (x, lksd.estimate_scores(p, x), lksd.estimate_scores(small(seed=1)[2], x), {}),
+            lambda x, p, q: (x, p, lksd.models.PPCA(np.ones((20, 1)), 1.0), {}),
+            "p describes integers and q describes real numbers",
+        ),
+        (
+            lambda x, p, q: (
+                x,
+                lksd.estimate_scores(p, x),
+                lksd.estimate_scores(small(seed=1)[2], x),
+                {},
+            ),
             r"expected scores of the same operators; .* operator=lksd.discrete_operators\(p, q\)",
         ),
         (
-            lambda x, p, q: (x, lksd.estimate_scores(p, x, operator=Difference(60)), q, {"operator": "barker"}),
-            r"operator: expected Difference\(60 values, per-coordinate witness\), to which the scores given belong",
+            lambda x, p, q: (
+                x,
+                lksd.estimate_scores(p, x, operator=Difference(60)),
+                q,
+                {"operator": "barker"},
+            ),
+            r"operator: expected Difference\(60 values, per-coordinate witness\), to which the "
+            r"scores given belong",
         ),
         (lambda x, p, q: (x, p, q, {"standardise": True}), "expected with real data only"),
         (lambda x, p, q: (x, p, q, {"kernel": IMQ()}), "kernel: expected one on discrete data"),
-        (lambda x, p, q: (x, p, q, {"alpha": 2.0}), "alpha: expected a number strictly between 0 and 1"),
+        (
+            lambda x, p, q: (x, p, q, {"alpha": 2.0}),
+            "alpha: expected a number strictly between 0 and 1",
+        ),
         (lambda x, p, q: (x + 60, p, q, {}), "expected values from 0 to 59"),
         (lambda x, p, q: (x[:3], p, q, {}), "expected at least 4 observations; got 3"),
     ],
@@ -197,11 +238,14 @@ def test_scores_given_for_one_model_fix_the_operators_of_the_other():
     assert result.operator == str(operator)
 
 
-# ------------------------------------------------------------- the studies, n = 100, chains of 80 + 20 sweeps
+# ------------------------------------------------------------- the studies, n = 100, chains of 80 +
+# 20 sweeps
 
 
 def rejections(problem, trials, operators=None, kernel=None, swapped_keys=False, n=100):
-    """How often the default rejects; the second model's chains get other keys where both models are the same."""
+    """How often the default rejects; the second model's chains get other keys where both models are
+    the same.
+    """
     count = 0
     for trial in range(trials):
         one = problem(trial)
@@ -234,12 +278,16 @@ def test_power(problem, wanted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mirror", "asymmetric", "asymmetric, swapped", "identical", "null"])
+@pytest.mark.parametrize(
+    "name", ["mirror", "asymmetric", "asymmetric, swapped", "identical", "null"]
+)
 def test_level(name):
     operators = kernel = None
     if name == "mirror":
         one = topic_problems.mirror()
-        operators = tuple(kind(one.p.n_values, witness="shared", average=True) for kind in (Difference, Barker))
+        operators = tuple(
+            kind(one.p.n_values, witness="shared", average=True) for kind in (Difference, Barker)
+        )
         problem = lambda trial: one  # noqa: E731
     elif name.startswith("asymmetric"):
         one, operators = topic_problems.asymmetric(topic_problems.MEDIAN)
@@ -247,7 +295,11 @@ def test_level(name):
         swapped = one._replace(p=one.q, q=one.p)
         problem = lambda trial: one if name == "asymmetric" else swapped  # noqa: E731
     else:
-        problem = topic_problems.identical() if name == "identical" else topic_problems.prior_sparsity(0.5, 0.6)
+        problem = (
+            topic_problems.identical()
+            if name == "identical"
+            else topic_problems.prior_sparsity(0.5, 0.6)
+        )
     trials = 500
     found = rejections(problem, trials, operators, kernel, swapped_keys=name == "identical")
     print(f"{name}: level {found / trials:.3f}")
@@ -255,19 +307,35 @@ def test_level(name):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not arxiv.ABSTRACTS.exists(), reason=f"the abstracts are not at {arxiv.ABSTRACTS}")
+@pytest.mark.skipif(
+    not arxiv.ABSTRACTS.exists(), reason=f"the abstracts are not at {arxiv.ABSTRACTS}"
+)
 @pytest.mark.parametrize(("other", "n", "wanted"), [("math.PR", 50, 0.90), ("cs.LG", 100, 0.95)])
 def test_arxiv_abstracts(other, n, wanted):
-    """Models of the ``other`` category and of stat.ME against stat.TH, K = 100; every document is scored once."""
+    """Models of the ``other`` category and of stat.ME against stat.TH, K = 100; every document is
+    scored once.
+    """
     documents, vocabulary = arxiv.corpus(other, "stat.ME", "stat.TH")
-    p, q = (lksd.adapters.from_gensim(arxiv.topic_model(documents[name], vocabulary)) for name in (other, "stat.ME"))
-    x, operators, trials = arxiv.of_length(documents["stat.TH"], 100, seed=0), lksd.discrete_operators(p, q), 100
-    p, q = (lksd.estimate_scores(model, x, operator=operators, exact=False, warmup=20, draws=50) for model in (p, q))
+    p, q = (
+        lksd.adapters.from_gensim(arxiv.topic_model(documents[name], vocabulary))
+        for name in (other, "stat.ME")
+    )
+    x, operators, trials = (
+        arxiv.of_length(documents["stat.TH"], 100, seed=0),
+        lksd.discrete_operators(p, q),
+        100,
+    )
+    p, q = (
+        lksd.estimate_scores(model, x, operator=operators, exact=False, warmup=20, draws=50)
+        for model in (p, q)
+    )
     found = 0
     for trial in range(trials):
         chosen = np.random.default_rng(trial).choice(len(x), n, replace=False)
         scores = [tuple(part[chosen] for part in one.score) for one in (p, q)]
         kernel = BagOfWords.median(x[chosen], operators[0].n_values)
-        found += lksd.compare_scores(x[chosen], *scores, kernel, operator=operators, seed=trial).reject
+        found += lksd.compare_scores(
+            x[chosen], *scores, kernel, operator=operators, seed=trial
+        ).reject
     print(f"{other} against stat.ME: power {found / trials:.3f}")
     assert stats.binomtest(found, trials, wanted, alternative="less").pvalue > 0.001

@@ -18,7 +18,10 @@ def problem():
     x = rng.normal(size=(N, 1)) @ weight.T + rng.normal(size=(N, 4))
     found = [lksd.estimate_scores(PPCA(weight, noise), x) for noise in (1.4, 1.0)]
     noise = 1e-3 * rng.normal(size=(N, 2, 10, 4))
-    return x, *(replace(one, batch_means=one.score[:, None, None] + noise, converged=np.ones(N, bool)) for one in found)
+    return x, *(
+        replace(one, batch_means=one.score[:, None, None] + noise, converged=np.ones(N, bool))
+        for one in found
+    )
 
 
 def failing(scores, row, factor):
@@ -36,10 +39,15 @@ def test_one_observation_is_named_with_the_answer_without_it():
     given = [one.at(np.delete(one.index, 7)) for one in (p, q)]
     without = lksd.compare(np.delete(x, 7, 0), *given, kernel=lksd.kernels.PerCoordinate.median(x))
     assert (found.model, found.observations, found.n) == ("P", (7,), N)
-    assert (found.statistic, found.pvalue) == pytest.approx((without.statistic, without.pvalue), rel=1e-9)
+    assert (found.statistic, found.pvalue) == pytest.approx(
+        (without.statistic, without.pvalue), rel=1e-9
+    )
     assert found.reject == without.reject == result.reject
     assert result.withheld is None
-    assert "chains of P have not converged at observation 7 (1 of 80); without it the statistic is " in str(result)
+    assert (
+        "chains of P have not converged at observation 7 (1 of 80); without it the statistic is "
+        in str(result)
+    )
 
 
 @pytest.mark.filterwarnings("ignore:MCMC noise:lksd.LksdWarning")
@@ -48,7 +56,9 @@ def test_a_verdict_that_one_observation_turns_is_withheld():
     assert lksd.compare(x, p, q).reject
     result = lksd.compare(x, p, failing(q, 7, 40.0))
     assert not result.reject
-    assert result.withheld.startswith("the answer depends on observation 7, where the chains of Q have not converged: p = 0.")
+    assert result.withheld.startswith(
+        "the answer depends on observation 7, where the chains of Q have not converged: p = 0."
+    )
     assert result.sentence == f"Withheld: {result.withheld}"
     assert result.diagnostics.withheld == result.withheld
 
@@ -60,16 +70,25 @@ def test_a_verdict_that_single_chains_would_turn_is_withheld():
     means[7, 0] += 30.0
     means[7, 1] -= 30.0  # the average of both chains is as before
     doubtful = replace(q, batch_means=means, converged=np.arange(N) != 7)
-    ends = "observation 7, where the chains of {} have not converged: single chains there have scores that would turn it."
+    ends = (
+        "observation 7, where the chains of {} have not converged: single chains there have scores "
+        "that would turn it."
+    )
     assert lksd.compare(x, p, doubtful).withheld == "the answer depends on " + ends.format("Q")
     ranked = lksd.rank(x, {"wide": p, "right": doubtful})
     assert ranked.withheld == "the answer depends on " + ends.format("right")
     assert not ranked.reject
     assert (ranked.better, set(ranked.confidence_set)) == ((), {"wide", "right"})
-    several = lksd.rank(x, {"wide": p, "right": doubtful}, kernel=[lksd.kernels.IMQ.median(x), lksd.kernels.Gaussian.median(x)])
+    several = lksd.rank(
+        x,
+        {"wide": p, "right": doubtful},
+        kernel=[lksd.kernels.IMQ.median(x), lksd.kernels.Gaussian.median(x)],
+    )
     assert [one.withheld for one in several.tests] == [several.withheld] * 2
     fit = lksd.goodness_of_fit(x, doubtful)
-    assert [(one.model, one.observations) for one in fit.diagnostics.unconverged] == [("the model", (7,))]
+    assert [(one.model, one.observations) for one in fit.diagnostics.unconverged] == [
+        ("the model", (7,))
+    ]
 
 
 @pytest.mark.parametrize(("count", "withheld"), [(1, False), (2, True)])

@@ -1,4 +1,6 @@
-"""Comparisons of topic models: the paper's problems (Section 4.3, Appendix C.3), and ties where neither model is better."""
+"""Comparisons of topic models: the paper's problems (Section 4.3, Appendix C.3), and ties where
+neither model is better.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def _documents(model, keys, length):
     return jax.vmap(lambda key: model.sample(key, length)[1])(keys)
 
 
-def words(rng: np.random.Generator, spread: float = 1.0, size: int = WORDS, count: int = TOPICS) -> np.ndarray:
+def words(
+    rng: np.random.Generator, spread: float = 1.0, size: int = WORDS, count: int = TOPICS
+) -> np.ndarray:
     return rng.dirichlet(np.full(size, spread), count)
 
 
@@ -50,9 +54,13 @@ def prior(concentration: float, topics: np.ndarray) -> LDA:
 
 
 def prior_sparsity(delta_p: float, delta_q: float, spread: float = 1.0) -> Callable[[int], Problem]:
-    """LDA Problems 1 and 2; with ``spread`` 0.1 those of sparse topics. The topics are drawn once."""
+    """LDA Problems 1 and 2; with ``spread`` 0.1 those of sparse topics. The topics are
+    drawn once.
+    """
     topics = words(np.random.default_rng(0), spread)
-    problem = Problem(prior(0.1, topics), prior(0.1 + delta_p, topics), prior(0.1 + delta_q, topics), LENGTH)
+    problem = Problem(
+        prior(0.1, topics), prior(0.1 + delta_p, topics), prior(0.1 + delta_q, topics), LENGTH
+    )
     return lambda trial: problem
 
 
@@ -72,9 +80,11 @@ def identical(size: int = 200, length: int = 20) -> Callable[[int], Problem]:
 
 
 def mirror(size: int = 40, length: int = 20, shift: float = 0.8) -> Problem:
-    """Topics and their images under half a turn of the alphabet, which takes P to Q and leaves the data's law alone.
+    """Topics and their images under half a turn of the alphabet, which takes P to Q and leaves the
+    data's law alone.
 
-    The word probabilities rise and fall along the alphabet, so that its own order serves as the vocabulary's.
+    The word probabilities rise and fall along the alphabet, so that its own order serves as the
+    vocabulary's.
     """
     half = np.exp(1.5 * np.cos(2 * np.pi * np.arange(size) / (size / 2)))
     first = half * np.exp(1.2 * np.cos(2 * np.pi * np.arange(size) / size))
@@ -84,7 +94,8 @@ def mirror(size: int = 40, length: int = 20, shift: float = 0.8) -> Problem:
     return Problem(LDA(np.array([0.3, 0.3]), topics), p, q, length)
 
 
-# ---------------------------------------------------------------- an asymmetric tie on a tiny alphabet, by exact scores
+# ---------------------------------------------------------------- an asymmetric tie on a tiny
+# alphabet, by exact scores
 
 TINY, SHORT = 4, 6
 MEDIAN = 8.0  # of the squared distances of bags of the data's law
@@ -100,14 +111,21 @@ def law(model: LDA) -> np.ndarray:
     a, b = model.concentration
     ends = np.arange(SHORT + 1)
     moments = np.exp(
-        gammaln(a + ends) + gammaln(b + SHORT - ends) - gammaln(a + b + SHORT) - gammaln(a) - gammaln(b) + gammaln(a + b)
+        gammaln(a + ends)
+        + gammaln(b + SHORT - ends)
+        - gammaln(a + b + SHORT)
+        - gammaln(a)
+        - gammaln(b)
+        + gammaln(a + b)
     )
     masses = []
     for bag in bags():
         polynomial = np.ones(1)
         for word in bag:
             polynomial = np.convolve(polynomial, [second[word], first[word]])
-        arrangements = np.exp(gammaln(SHORT + 1) - gammaln(np.bincount(bag, minlength=TINY) + 1).sum())
+        arrangements = np.exp(
+            gammaln(SHORT + 1) - gammaln(np.bincount(bag, minlength=TINY) + 1).sum()
+        )
         masses.append(arrangements * polynomial @ moments)
     return np.array(masses)
 
@@ -121,20 +139,27 @@ def discrepancy(model: LDA, operator, kernel, mass: np.ndarray) -> float:
 
 @cache
 def asymmetric(scale: float = 1.0) -> tuple[Problem, tuple]:
-    """P has other topics, Q another prior; both operators, with IMQ at this squared scale, see both as equally far from the data.
+    """P has other topics, Q another prior; both operators, with IMQ at this squared scale, see both
+    as equally far from the data.
 
     Two unknowns, the weights of the data's two topics in Q, for two equations.
     """
     topics = np.array([[0.45, 0.3, 0.15, 0.1], [0.1, 0.2, 0.3, 0.4]])
     data = LDA(np.array([0.5, 0.5]), topics)
-    p = LDA(data.concentration, 0.6 * topics + 0.4 * np.array([[0.25, 0.25, 0.25, 0.25], [0.4, 0.1, 0.4, 0.1]]))
+    p = LDA(
+        data.concentration,
+        0.6 * topics + 0.4 * np.array([[0.25, 0.25, 0.25, 0.25], [0.4, 0.1, 0.4, 0.1]]),
+    )
     operators = lksd.discrete_operators(data, p)
     kernel, mass = lksd.kernels.BagOfWords(lksd.kernels.IMQ(scale), TINY), law(data)
     wanted = np.array([discrepancy(p, operator, kernel, mass) for operator in operators])
 
     def gap(logs):
         q = LDA(np.exp(logs), topics)
-        return np.array([discrepancy(q, operator, kernel, mass) for operator in operators]) / wanted - 1
+        return (
+            np.array([discrepancy(q, operator, kernel, mass) for operator in operators]) / wanted
+            - 1
+        )
 
     found = optimize.root(gap, np.log([2.0, 0.5]), tol=1e-10)
     if not found.success or np.abs(found.fun).max() > 1e-7:

@@ -1,4 +1,6 @@
-"""A model has an ability as soon as it has its method, inherited from it or not; wrappers claim no more than they have."""
+"""A model has an ability as soon as it has its method, inherited from it or not; wrappers claim no
+more than they have.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +46,13 @@ def abilities(model) -> set[str]:
 def test_methods_are_abilities():
     assert abilities(Started(1.0)) == {"Starts"}
     assert abilities(Values(1.0, 5, np.ones(5))) == {"Starts", "Discrete"}
-    assert abilities(M.PPCA(np.ones((2, 1)), 1.0)) == {"Simulates", "HasMarginal", "HasMarginalScore", "HasPosterior", "Smooths"}
+    assert abilities(M.PPCA(np.ones((2, 1)), 1.0)) == {
+        "Simulates",
+        "HasMarginal",
+        "HasMarginalScore",
+        "HasPosterior",
+        "Smooths",
+    }
 
 
 def test_what_is_none_is_no_ability():

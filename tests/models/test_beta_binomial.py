@@ -47,20 +47,34 @@ def test_several_counts_by_quadrature(length):
     values = np.tile(np.arange(3), (3, 1))
     with jax.enable_x64(True):
         model = float64_leaves(MODEL)
-        both = jax.jit(jax.vmap(lambda point: (model.log_marginal(point), model.marginal_ratios(point, values))))
+        both = jax.jit(
+            jax.vmap(
+                lambda point: (model.log_marginal(point), model.marginal_ratios(point, values))
+            )
+        )
         logs, ratios = (np.asarray(part) for part in both(x))
     np.testing.assert_allclose(np.exp(logs), list(pmf.values()), rtol=1e-11)
     for point, row in zip(pmf, ratios, strict=True):
-        expected = [[pmf[oracles.replaced(point, d, v)] / pmf[point] for v in range(3)] for d in range(length)]
+        expected = [
+            [pmf[oracles.replaced(point, d, v)] / pmf[point] for v in range(3)]
+            for d in range(length)
+        ]
         np.testing.assert_allclose(row[:length], expected, rtol=1e-11)
 
 
 def test_densities_and_transform():
     x, theta = np.array([2, 0, 1, -1]), 0.3
     with jax.enable_x64(True):
-        prior, likelihood = MODEL.log_prior(jnp.asarray(theta)), MODEL.log_likelihood(jnp.asarray(x), jnp.asarray(theta))
+        prior, likelihood = (
+            MODEL.log_prior(jnp.asarray(theta)),
+            MODEL.log_likelihood(jnp.asarray(x), jnp.asarray(theta)),
+        )
         u = MODEL.unconstrain(jnp.asarray(theta))
-        back, slope, log_jacobian = MODEL.constrain(u), jax.grad(MODEL.constrain)(u), MODEL.log_jacobian(u)
+        back, slope, log_jacobian = (
+            MODEL.constrain(u),
+            jax.grad(MODEL.constrain)(u),
+            MODEL.log_jacobian(u),
+        )
     assert float(prior) == pytest.approx(stats.beta(1.5, 2.5).logpdf(theta), rel=1e-12)
     assert float(likelihood) == pytest.approx(stats.binom(2, theta).logpmf(x[:3]).sum(), rel=1e-12)
     assert float(back) == pytest.approx(theta, rel=1e-12)
@@ -69,29 +83,41 @@ def test_densities_and_transform():
 
 @pytest.mark.parametrize("sampler", [None, Exact()], ids=["default", "Exact"])
 def test_scores_within_their_errors(sampler):
-    """Between 8 and 16 successes of 24 the ratios have a fourth moment, so their errors can be judged."""
+    """Between 8 and 16 successes of 24 the ratios have a fourth moment, so their errors can be
+    judged.
+    """
     rng = np.random.default_rng(0)
     x = [row for row in rng.binomial(2, 0.5, (80, 12)) if 8 <= row.sum() <= 16][:30]
     x = [*x, *(row[:11] for row in x[:10] if 8 <= row[:11].sum() <= 14)]
     exact = lksd.estimate_scores(MODEL, x, operator=OPERATORS, exact=True)
-    found = lksd.estimate_scores(MODEL, x, operator=OPERATORS, exact=False, sampler=sampler, draws=2000)
+    found = lksd.estimate_scores(
+        MODEL, x, operator=OPERATORS, exact=False, sampler=sampler, draws=2000
+    )
     assert found.method.startswith(str(sampler or HMC()))
     for score, expected, mcse in zip(found.score, exact.score, found.mcse, strict=True):
         z = (score - expected)[mcse > 0] / mcse[mcse > 0]
         assert z.size > 400
         assert np.abs(z).max() < 5
-        assert 0.5 < np.mean(z**2) < 2  # all positions of an observation share its draws, so there are some 40 independent z
+        # all positions of an observation share its draws, so there are some 40 independent z
+        assert 0.5 < np.mean(z**2) < 2
 
 
 def test_posterior_and_joint_draws():
     x = jnp.array([2, 1, 1, -1])
-    draws = many(lambda key: (MODEL.sample_posterior(key, x), MODEL.initial(key, x), *MODEL.sample(key, 3)))
+    draws = many(
+        lambda key: (MODEL.sample_posterior(key, x), MODEL.initial(key, x), *MODEL.sample(key, 3))
+    )
     posterior, prior, theta, counts = (np.asarray(part) for part in draws)
     assert stats.kstest(posterior, stats.beta(1.5 + 4, 2.5 + 2).cdf).pvalue > 1e-4
     assert stats.kstest(prior, stats.beta(1.5, 2.5).cdf).pvalue > 1e-4
     points = oracles.lattice(3, 3)
     observed = np.bincount(counts @ [9, 3, 1], minlength=27)
-    assert stats.chisquare(observed, len(counts) * np.array([probability(MODEL, point) for point in points])).pvalue > 1e-4
+    assert (
+        stats.chisquare(
+            observed, len(counts) * np.array([probability(MODEL, point) for point in points])
+        ).pvalue
+        > 1e-4
+    )
     for successes in (0, 3, 6):
         own = theta[counts.sum(1) == successes]
         assert stats.kstest(own, stats.beta(1.5 + successes, 2.5 + 6 - successes).cdf).pvalue > 1e-4

@@ -1,4 +1,6 @@
-"""Graphs: the stochastic block model and the Gibbs-Stein operator against the enumeration of all graphs of four nodes."""
+"""Graphs: the stochastic block model and the Gibbs-Stein operator against the enumeration of all
+graphs of four nodes.
+"""
 
 import itertools
 
@@ -31,7 +33,9 @@ def degrees(matrix):
 
 def triangles_and_edges(a, b):
     """A graph kernel as a user writes it, on adjacency matrices."""
-    return jnp.exp(-((jnp.trace(a @ a @ a) - jnp.trace(b @ b @ b)) ** 2) / 50 - (a.sum() - b.sum()) ** 2 / 20)
+    return jnp.exp(
+        -((jnp.trace(a @ a @ a) - jnp.trace(b @ b @ b)) ** 2) / 50 - (a.sum() - b.sum()) ** 2 / 20
+    )
 
 
 KERNELS = {
@@ -49,7 +53,9 @@ def pmf(model):
         chances = [model.probabilities[z[i], z[j]] for i, j in pairs]
         prior = np.prod([model.weights[block] for block in z])
         for x in found:
-            found[x] += prior * np.prod([c if e else 1 - c for c, e in zip(chances, x, strict=True)])
+            found[x] += prior * np.prod(
+                [c if e else 1 - c for c, e in zip(chances, x, strict=True)]
+            )
     return found
 
 
@@ -60,16 +66,26 @@ def test_the_probabilities_of_all_graphs():
     assert gibbs.method == "exact marginal score"
     np.testing.assert_allclose(gibbs.score, oracles.gibbs_scores(table, GRAPHS, 2), rtol=1e-12)
     difference = lksd.estimate_scores(TWO, GRAPHS, operator=Difference(2))
-    np.testing.assert_allclose(difference.score, oracles.difference_scores(table, GRAPHS, np.arange(2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        difference.score, oracles.difference_scores(table, GRAPHS, np.arange(2)), rtol=1e-12
+    )
 
 
-@pytest.mark.parametrize(("name", "witness"), [("user's", "shared"), ("features", "shared"), ("Hamming", "per-coordinate")])
+@pytest.mark.parametrize(
+    ("name", "witness"),
+    [("user's", "shared"), ("features", "shared"), ("Hamming", "per-coordinate")],
+)
 def test_stein_identity_by_enumeration(name, witness):
     table = np.array(list(pmf(TWO).values()))
     scores = lksd.estimate_scores(TWO, GRAPHS, operator=Gibbs(2, witness)).score
     h = stein_kernel(Gibbs(2, witness), KERNELS[name], GRAPHS, scores)
     assert np.abs(table @ h).max() < 1e-13
-    other = stein_kernel(Gibbs(2, witness), KERNELS[name], GRAPHS, lksd.estimate_scores(three_blocks(0.6), GRAPHS).score)
+    other = stein_kernel(
+        Gibbs(2, witness),
+        KERNELS[name],
+        GRAPHS,
+        lksd.estimate_scores(three_blocks(0.6), GRAPHS).score,
+    )
     assert np.abs(table @ other).max() > 1e-4
 
 
@@ -78,7 +94,10 @@ def test_features_are_looked_up():
     x, scores = GRAPHS[::7], lksd.estimate_scores(TWO, GRAPHS[::7]).score
     base = k.IMQ(np.eye(4) + 0.5)
     plain = k.Graphs(lambda a, b: base(degrees(a), degrees(b)))
-    blocks = [stein_kernel(Gibbs(2, "shared"), kernel, x, scores) for kernel in (k.Graphs(base, degrees), plain)]
+    blocks = [
+        stein_kernel(Gibbs(2, "shared"), kernel, x, scores)
+        for kernel in (k.Graphs(base, degrees), plain)
+    ]
     np.testing.assert_allclose(*blocks, atol=1e-13)
 
 
@@ -90,16 +109,24 @@ def posterior(x):
 
 
 def test_sweeps_and_averages():
-    """Both conditional ratios have the exact ratio as posterior mean; a sweep leaves the posterior as it is."""
+    """Both conditional ratios have the exact ratio as posterior mean; a sweep leaves the posterior
+    as it is.
+    """
     x = jnp.asarray(GRAPHS[37], jnp.int32)
     values = jnp.broadcast_to(jnp.arange(2), (6, 2))
     every, weights = posterior(x)
     exact = np.asarray(TWO.marginal_ratios(x, values))
     for ratios in (TWO.likelihood_ratios, TWO.averaged_ratios):
-        mean = np.tensordot(weights, np.asarray(jax.vmap(lambda z, ratios=ratios: ratios(x, values, z))(jnp.asarray(every))), 1)
+        mean = np.tensordot(
+            weights,
+            np.asarray(jax.vmap(lambda z, ratios=ratios: ratios(x, values, z))(jnp.asarray(every))),
+            1,
+        )
         np.testing.assert_allclose(mean, exact, rtol=1e-5)
     start = every[np.random.default_rng(0).choice(len(every), 4000, p=weights)]
-    swept = jax.vmap(lambda key, z: TWO.gibbs(key, x, z))(jax.random.split(jax.random.key(0), len(start)), jnp.asarray(start))
+    swept = jax.vmap(lambda key, z: TWO.gibbs(key, x, z))(
+        jax.random.split(jax.random.key(0), len(start)), jnp.asarray(start)
+    )
     counts = np.bincount(np.asarray(swept) @ 2 ** np.arange(NODES)[::-1], minlength=16)
     assert stats.chisquare(counts, weights * len(start)).pvalue > 0.001
     assert np.mean(np.asarray(swept) != start) > 0.1
@@ -116,7 +143,9 @@ def test_chains_find_the_exact_scores():
 
 
 def tie(kernel):
-    """Data with edges of 0.4 everywhere, two blocks, and three blocks that are exactly as far from the data."""
+    """Data with edges of 0.4 everywhere, two blocks, and three blocks that are exactly as far from
+    the data.
+    """
     data = np.array(list(pmf(StochasticBlockModel([1.0], [[0.4]], NODES)).values()))
 
     def ksd(model):
@@ -124,7 +153,9 @@ def tie(kernel):
         return data @ stein_kernel(Gibbs(2, "shared"), kernel, GRAPHS, scores) @ data, scores
 
     target, scores_two = ksd(StochasticBlockModel([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]], NODES))
-    within = optimize.brentq(lambda value: ksd(three_blocks(value, 0.1))[0] - target, 0.5, 0.9, xtol=1e-10)
+    within = optimize.brentq(
+        lambda value: ksd(three_blocks(value, 0.1))[0] - target, 0.5, 0.9, xtol=1e-10
+    )
     return data, scores_two, ksd(three_blocks(within, 0.1))[1]
 
 
@@ -134,12 +165,18 @@ def rejections(data, scores_p, scores_q, n, trials, seed):
     for i in range(trials):
         rows = rng.choice(len(GRAPHS), n, p=data)
         operator = Gibbs(2, "shared")
-        found.append(lksd.compare_scores(GRAPHS[rows], scores_p[rows], scores_q[rows], kernel, operator=operator, seed=i).reject)
+        found.append(
+            lksd.compare_scores(
+                GRAPHS[rows], scores_p[rows], scores_q[rows], kernel, operator=operator, seed=i
+            ).reject
+        )
     return sum(found)
 
 
 def test_power_of_two_against_three_blocks():
-    """Data from two blocks: three are rejected in favour of two, and never two in favour of three."""
+    """Data from two blocks: three are rejected in favour of two, and never two in
+    favour of three.
+    """
     data = np.array(list(pmf(TWO).values()))
     scores = [lksd.estimate_scores(model, GRAPHS).score for model in (three_blocks(0.6), TWO)]
     assert rejections(data, *scores, 400, 10, 1) >= 9
@@ -156,8 +193,12 @@ def test_level_of_two_against_three_blocks():
 
 @pytest.mark.slow
 def test_compare_takes_adjacency_matrices():
-    x = np.asarray(jax.vmap(lambda key: TWO.sample(key)[1])(jax.random.split(jax.random.key(2), 64)))
-    results = [lksd.compare(data, three_blocks(0.6), TWO) for data in (x, adjacency(x).astype(float))]
+    x = np.asarray(
+        jax.vmap(lambda key: TWO.sample(key)[1])(jax.random.split(jax.random.key(2), 64))
+    )
+    results = [
+        lksd.compare(data, three_blocks(0.6), TWO) for data in (x, adjacency(x).astype(float))
+    ]
     assert len({one.statistic for one in results}) == 1
     assert results[0].operator == "Gibbs(2 values, shared witness, averaged)"
     assert results[0].words is None
@@ -178,25 +219,51 @@ CASES = {
         lambda: lksd.compare(changed((3, 0, 1), 1), TWO, TWO),
         r"symmetric matrices; graph 3 has 1 at \(0, 1\) and 0 at",
     ),
-    "not binary": (lambda: lksd.compare(changed((2, 0, 1), 0.5), TWO, TWO), r"0 and 1 alone; graph 2 has 0.5 at \(0, 1\)"),
+    "not binary": (
+        lambda: lksd.compare(changed((2, 0, 1), 0.5), TWO, TWO),
+        r"0 and 1 alone; graph 2 has 0.5 at \(0, 1\)",
+    ),
     "weights": (lambda: lksd.compare(changed((2, 0, 1), 2), TWO, TWO), "Threshold the weights"),
-    "loops": (lambda: lksd.compare(changed((1, 2, 2), 1), TWO, TWO), r"zeros on the diagonal; graph 1 has 1 at \(2, 2\)"),
+    "loops": (
+        lambda: lksd.compare(changed((1, 2, 2), 1), TWO, TWO),
+        r"zeros on the diagonal; graph 1 has 1 at \(2, 2\)",
+    ),
     "NaN": (lambda: lksd.compare(changed((1, 2, 2), np.nan), TWO, TWO), "x: expected finite"),
     "not square": (lambda: edges(np.zeros((5, 3, 4))), r"shape \(n, N, N\)"),
     "one graph": (lambda: edges(np.zeros((4, 4))), r"shape \(n, N, N\)"),
-    "edges of 2": (lambda: lksd.compare(GRAPHS[:10] + 1, TWO, TWO), "x: expected values from 0 to 1; got 2"),
-    "another size": (lambda: lksd.compare(np.zeros((10, 5, 5)), TWO, TWO), "fails on observations of 10 columns"),
+    "edges of 2": (
+        lambda: lksd.compare(GRAPHS[:10] + 1, TWO, TWO),
+        "x: expected values from 0 to 1; got 2",
+    ),
+    "another size": (
+        lambda: lksd.compare(np.zeros((10, 5, 5)), TWO, TWO),
+        "fails on observations of 10 columns",
+    ),
     "no graph has 5 pairs": (lambda: adjacency(np.zeros((2, 5))), "expected N .* columns.*got 5"),
-    "mask": (lambda: Gibbs(2).observations(adjacency(GRAPHS), mask=GRAPHS > 0), "mask: .*adjacency"),
-    "real kernel": (lambda: lksd.compare(GRAPHS, TWO, TWO, kernel=k.IMQ()), "kernel: expected one on discrete data"),
+    "mask": (
+        lambda: Gibbs(2).observations(adjacency(GRAPHS), mask=GRAPHS > 0),
+        "mask: .*adjacency",
+    ),
+    "real kernel": (
+        lambda: lksd.compare(GRAPHS, TWO, TWO, kernel=k.IMQ()),
+        "kernel: expected one on discrete data",
+    ),
     "kernel that fails": (
-        lambda: lksd.compare(GRAPHS[:9], TWO, three_blocks(0.6), kernel=k.Graphs(lambda a, b: a @ b)),
+        lambda: lksd.compare(
+            GRAPHS[:9], TWO, three_blocks(0.6), kernel=k.Graphs(lambda a, b: a @ b)
+        ),
         "kernel: expected one",
     ),
     "probability 1": (lambda: StochasticBlockModel([1.0], [[1.0]], 4), "strictly between 0 and 1"),
-    "directed": (lambda: StochasticBlockModel([0.5, 0.5], [[0.5, 0.2], [0.1, 0.5]], 4), "symmetric matrix"),
+    "directed": (
+        lambda: StochasticBlockModel([0.5, 0.5], [[0.5, 0.2], [0.1, 0.5]], 4),
+        "symmetric matrix",
+    ),
     "shapes": (lambda: StochasticBlockModel([0.5, 0.5], [[0.5]], 4), "expected weights"),
-    "nodes": (lambda: StochasticBlockModel([1.0], [[0.5]], 1), "nodes: expected an integer of at least 2"),
+    "nodes": (
+        lambda: StochasticBlockModel([1.0], [[0.5]], 1),
+        "nodes: expected an integer of at least 2",
+    ),
 }
 
 

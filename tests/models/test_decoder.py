@@ -18,7 +18,9 @@ X = RNG.normal(size=(16, D))
 
 def equinox_network():
     network = eqx.nn.Linear(K, D, key=jax.random.key(0))
-    return eqx.tree_at(lambda one: (one.weight, one.bias), network, (jnp.asarray(WEIGHT), jnp.asarray(MEAN)))
+    return eqx.tree_at(
+        lambda one: (one.weight, one.bias), network, (jnp.asarray(WEIGHT), jnp.asarray(MEAN))
+    )
 
 
 def nnx_network():
@@ -28,7 +30,9 @@ def nnx_network():
 
 
 def linen_network():
-    return linen.Dense(D).bind({"params": {"kernel": jnp.asarray(WEIGHT.T), "bias": jnp.asarray(MEAN)}})
+    return linen.Dense(D).bind(
+        {"params": {"kernel": jnp.asarray(WEIGHT.T), "bias": jnp.asarray(MEAN)}}
+    )
 
 
 @pytest.mark.parametrize("network", [equinox_network, nnx_network, linen_network])
@@ -38,8 +42,12 @@ def test_a_linear_decoder_is_a_ppca(network):
     z = RNG.normal(size=K)
     with jax.enable_x64(True):
         np.testing.assert_allclose(decoder.log_prior(z), native.log_prior(z), rtol=1e-12)
-        np.testing.assert_allclose(decoder.log_likelihood(X[0], z), native.log_likelihood(X[0], z), rtol=1e-5)
-        for ours, other in zip(decoder.sample(jax.random.key(1)), native.sample(jax.random.key(1)), strict=True):
+        np.testing.assert_allclose(
+            decoder.log_likelihood(X[0], z), native.log_likelihood(X[0], z), rtol=1e-5
+        )
+        for ours, other in zip(
+            decoder.sample(jax.random.key(1)), native.sample(jax.random.key(1)), strict=True
+        ):
             np.testing.assert_allclose(ours, other, rtol=1e-5)
 
 
@@ -47,7 +55,9 @@ def test_scores_of_a_decoder():
     """In double precision from weights in single precision, rounded as these are."""
     found = lksd.estimate_scores(Decoder(equinox_network(), 0.4), X, draws=200)
     rounded = PPCA(WEIGHT.astype(np.float32), 0.4, mean=MEAN.astype(np.float32))
-    np.testing.assert_allclose(found.score, lksd.estimate_scores(rounded, X).score, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        found.score, lksd.estimate_scores(rounded, X).score, rtol=1e-8, atol=1e-8
+    )
 
 
 class Image(eqx.Module):
@@ -67,16 +77,42 @@ def test_any_callable_and_any_shape():
 
 def test_two_networks_of_one_form_share_a_program():
     a, b = (Decoder(eqx.nn.MLP(K, D, 8, 1, key=jax.random.key(seed)), 0.4) for seed in (0, 1))
-    assert jax.tree.structure(eqx.filter(a, eqx.is_array)) == jax.tree.structure(eqx.filter(b, eqx.is_array))
+    assert jax.tree.structure(eqx.filter(a, eqx.is_array)) == jax.tree.structure(
+        eqx.filter(b, eqx.is_array)
+    )
 
 
 BAD = {
-    "no function": (lambda: Decoder(WEIGHT, 0.4), TypeError, "network: expected a function of z; got ndarray"),
-    "no noise": (lambda: Decoder(equinox_network(), 0.0), ValueError, "noise: expected a positive number, or 6 of them; got shape"),
-    "noise of another shape": (lambda: Decoder(equinox_network(), np.ones(3)), ValueError, r"noise: .*got shape \(3,\)"),
-    "unknown size": (lambda: Decoder(jnp.tanh, 0.4), ValueError, "latent_dim: .*none fits. Give latent_dim="),
-    "wrong size": (lambda: Decoder(equinox_network(), 0.4, latent_dim=5), ValueError, r"network: it fails at z of shape \(5,\)"),
-    "linen without variables": (lambda: Decoder(linen.Dense(D), 0.4), TypeError, r"Give module.bind\({'params': params}\)"),
+    "no function": (
+        lambda: Decoder(WEIGHT, 0.4),
+        TypeError,
+        "network: expected a function of z; got ndarray",
+    ),
+    "no noise": (
+        lambda: Decoder(equinox_network(), 0.0),
+        ValueError,
+        "noise: expected a positive number, or 6 of them; got shape",
+    ),
+    "noise of another shape": (
+        lambda: Decoder(equinox_network(), np.ones(3)),
+        ValueError,
+        r"noise: .*got shape \(3,\)",
+    ),
+    "unknown size": (
+        lambda: Decoder(jnp.tanh, 0.4),
+        ValueError,
+        "latent_dim: .*none fits. Give latent_dim=",
+    ),
+    "wrong size": (
+        lambda: Decoder(equinox_network(), 0.4, latent_dim=5),
+        ValueError,
+        r"network: it fails at z of shape \(5,\)",
+    ),
+    "linen without variables": (
+        lambda: Decoder(linen.Dense(D), 0.4),
+        TypeError,
+        r"Give module.bind\({'params': params}\)",
+    ),
     "data of another width": (
         lambda: lksd.estimate_scores(Decoder(equinox_network(), 0.4), X[:, :3]),
         ValueError,

@@ -16,7 +16,9 @@ RNG = np.random.default_rng(0)
 
 def model(count=5, dim=10, base_variance=1.0, likelihood_variance=2.0, concentration=1.0):
     train = np.sqrt(3) * np.random.default_rng(count).normal(size=(count, dim))
-    return DirichletProcessMixture(np.ones(dim) / np.sqrt(dim), base_variance, likelihood_variance, concentration, train)
+    return DirichletProcessMixture(
+        np.ones(dim) / np.sqrt(dim), base_variance, likelihood_variance, concentration, train
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,9 @@ def test_exact_score_by_all_partitions(given):
     np.testing.assert_allclose(found.score, score, rtol=1e-10, atol=1e-12)
     with jax.enable_x64(True):
         moved = float64_leaves(given)
-        np.testing.assert_allclose([moved.log_marginal(jnp.asarray(point)) for point in x], log_density, rtol=1e-10)
+        np.testing.assert_allclose(
+            [moved.log_marginal(jnp.asarray(point)) for point in x], log_density, rtol=1e-10
+        )
 
 
 def test_gibbs_scores_at_the_papers_lengths():
@@ -47,13 +51,17 @@ def test_gibbs_scores_at_the_papers_lengths():
 
 
 def test_sweeps_leave_the_partitions_law():
-    """Many short chains of three points: the five partitions come up as often as their posterior says."""
+    """Many short chains of three points: the five partitions come up as often as their posterior
+    says.
+    """
     given = model(3, 2)
     expected = dict(oracles.partition_posterior(given))
     with jax.enable_x64(True):
         moved = float64_leaves(given)
         z, _ = jax.vmap(moved.sample)(jax.random.split(jax.random.key(0), 4000))
-    names = [tuple(tuple(row == label) for label in dict.fromkeys(row.tolist())) for row in np.asarray(z)]
+    names = [
+        tuple(tuple(row == label) for label in dict.fromkeys(row.tolist())) for row in np.asarray(z)
+    ]
     observed = [sum(name == other for name in names) for other in expected]
     assert sum(observed) == 4000
     assert stats.chisquare(observed, 4000 * np.array(list(expected.values()))).pvalue > 1e-4
@@ -67,7 +75,10 @@ def test_samples_have_the_predictive_law():
     density = np.exp(oracles.dirichlet_predictive(given, grid[:, None])[0])
     cumulative = np.cumsum(density) * (grid[1] - grid[0])
     assert cumulative[-1] == pytest.approx(1, abs=1e-6)
-    assert stats.kstest(np.asarray(x)[:, 0], lambda point: np.interp(point, grid, cumulative)).pvalue > 1e-4
+    assert (
+        stats.kstest(np.asarray(x)[:, 0], lambda point: np.interp(point, grid, cumulative)).pvalue
+        > 1e-4
+    )
 
 
 def test_a_larger_training_set_has_no_exact_score():
@@ -87,6 +98,12 @@ def test_a_larger_training_set_has_no_exact_score():
     ],
 )
 def test_bad_parameters(change, message):
-    given = {"base_mean": 0.0, "base_variance": 1.0, "likelihood_variance": 1.0, "concentration": 1.0, "train": np.ones((3, 2))}
+    given = {
+        "base_mean": 0.0,
+        "base_variance": 1.0,
+        "likelihood_variance": 1.0,
+        "concentration": 1.0,
+        "train": np.ones((3, 2)),
+    }
     with pytest.raises(ValueError, match=message):
         DirichletProcessMixture(**(given | change))

@@ -28,7 +28,10 @@ def ratios(document):
     """p(x with x_d -> v) / p(x) by enumeration."""
     here = oracles.lda_mass(CONCENTRATION, TOPICS, document)
     moved = [
-        [oracles.lda_mass(CONCENTRATION, TOPICS, [*document[:d], v, *document[d + 1 :]]) for v in range(WORDS)]
+        [
+            oracles.lda_mass(CONCENTRATION, TOPICS, [*document[:d], v, *document[d + 1 :]])
+            for v in range(WORDS)
+        ]
         for d in range(len(document))
     ]
     return np.array(moved) / here
@@ -40,7 +43,9 @@ def test_exact_ratios_equal_enumeration(document):
     with jax.enable_x64(True):
         found = float64_leaves(MODEL).marginal_ratios(jnp.asarray(x), jnp.asarray(all_values(x)))
         padded = np.array([*document, -1, -1], dtype=np.int32)
-        longer = float64_leaves(MODEL).marginal_ratios(jnp.asarray(padded), jnp.asarray(all_values(padded)))
+        longer = float64_leaves(MODEL).marginal_ratios(
+            jnp.asarray(padded), jnp.asarray(all_values(padded))
+        )
     np.testing.assert_allclose(found, ratios(document), rtol=1e-12)
     np.testing.assert_allclose(longer[: len(x)], ratios(document), rtol=1e-12)
 
@@ -56,11 +61,15 @@ def test_densities_and_rao_blackwellised_ratios_equal_enumeration():
         at = model.at(x, values)
         plain = np.array([at.likelihood_ratios(x, values, z) for z in every])
         averaged = np.array([at.averaged_ratios(x, values, z) for z in every])
-    np.testing.assert_allclose(joint.sum(), oracles.lda_mass(CONCENTRATION, TOPICS, document), rtol=1e-12)
+    np.testing.assert_allclose(
+        joint.sum(), oracles.lda_mass(CONCENTRATION, TOPICS, document), rtol=1e-12
+    )
     posterior = joint / joint.sum()
     for kind in (plain, averaged):
         np.testing.assert_allclose(np.tensordot(posterior, kind, 1), ratios(document), rtol=1e-12)
-    spread = [np.tensordot(posterior, kind**2, 1) - ratios(document) ** 2 for kind in (plain, averaged)]
+    spread = [
+        np.tensordot(posterior, kind**2, 1) - ratios(document) ** 2 for kind in (plain, averaged)
+    ]
     assert (spread[1] <= spread[0] + 1e-12).all()
     assert spread[1].sum() < spread[0].sum() / 2
 
@@ -72,10 +81,14 @@ def test_a_sweep_keeps_the_posterior():
     every = np.array(list(itertools.product(range(3), repeat=3)), dtype=np.int32)
     with jax.enable_x64(True):
         model = float64_leaves(MODEL)
-        log_joint = jax.vmap(lambda z: model.log_prior(z) + model.log_likelihood(x, z))(jnp.asarray(every))
+        log_joint = jax.vmap(lambda z: model.log_prior(z) + model.log_likelihood(x, z))(
+            jnp.asarray(every)
+        )
         posterior = np.asarray(jax.nn.softmax(log_joint))
         start = jnp.asarray(every[rng.choice(len(every), count, p=posterior)])
-        after = jax.jit(jax.vmap(lambda key, z: model.gibbs(key, x, z)))(jax.random.split(jax.random.key(1), count), start)
+        after = jax.jit(jax.vmap(lambda key, z: model.gibbs(key, x, z)))(
+            jax.random.split(jax.random.key(1), count), start
+        )
     seen = np.bincount(np.asarray(after) @ [9, 3, 1], minlength=27)
     assert stats.chisquare(seen, count * posterior).pvalue > 1e-4
     assert np.mean(np.asarray(after) != np.asarray(start)) > 0.2
@@ -88,7 +101,10 @@ def test_sampled_documents_follow_the_model():
         z, x = jax.jit(jax.vmap(lambda key: MODEL.sample(key, 2)))(keys)
     pairs = [(a, b) for a in range(WORDS) for b in range(WORDS)]
     expected = [count * oracles.lda_mass(CONCENTRATION, TOPICS, pair) for pair in pairs]
-    assert stats.chisquare(np.bincount(np.asarray(x) @ [WORDS, 1], minlength=16), expected).pvalue > 1e-4
+    assert (
+        stats.chisquare(np.bincount(np.asarray(x) @ [WORDS, 1], minlength=16), expected).pvalue
+        > 1e-4
+    )
     same = float(np.mean(z[:, 0] == z[:, 1]))
     total = CONCENTRATION.sum()
     exact = np.sum(CONCENTRATION * (CONCENTRATION + 1)) / (total * (total + 1))
@@ -102,18 +118,35 @@ def test_words_without_probability_are_never_sampled():
 
 
 def test_mean_word_probabilities():
-    np.testing.assert_allclose(MODEL.value_probabilities(), CONCENTRATION @ TOPICS / CONCENTRATION.sum())
+    np.testing.assert_allclose(
+        MODEL.value_probabilities(), CONCENTRATION @ TOPICS / CONCENTRATION.sum()
+    )
 
 
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: LDA([1.0, 1.0], TOPICS), r"expected concentration \(K,\) and topics \(K, L\)"),
-        (lambda: LDA([1.0, 1.0, 0.0], TOPICS), "concentration: expected positive numbers; the smallest is 0"),
-        (lambda: LDA(CONCENTRATION, 2 * TOPICS), "topics: expected rows that sum to 1; row 0 sums to 2"),
-        (lambda: LDA(CONCENTRATION, TOPICS - 0.06), "topics: expected probabilities; the smallest is -0.01"),
-        (lambda: LDA(CONCENTRATION, np.where(TOPICS == 0.5, np.nan, TOPICS)), "topics: expected finite numbers"),
-        (lambda: LDA(CONCENTRATION, TOPICS, ["a", "b"]), "vocabulary: expected 4 words, one a column of topics; got 2"),
+        (
+            lambda: LDA([1.0, 1.0, 0.0], TOPICS),
+            "concentration: expected positive numbers; the smallest is 0",
+        ),
+        (
+            lambda: LDA(CONCENTRATION, 2 * TOPICS),
+            "topics: expected rows that sum to 1; row 0 sums to 2",
+        ),
+        (
+            lambda: LDA(CONCENTRATION, TOPICS - 0.06),
+            "topics: expected probabilities; the smallest is -0.01",
+        ),
+        (
+            lambda: LDA(CONCENTRATION, np.where(TOPICS == 0.5, np.nan, TOPICS)),
+            "topics: expected finite numbers",
+        ),
+        (
+            lambda: LDA(CONCENTRATION, TOPICS, ["a", "b"]),
+            "vocabulary: expected 4 words, one a column of topics; got 2",
+        ),
         (lambda: LDA(CONCENTRATION, TOPICS, "abcd"), "vocabulary: expected a sequence of strings"),
     ],
 )
@@ -126,9 +159,20 @@ def test_from_gensim():
     from gensim.corpora import Dictionary
     from gensim.models import LdaModel
 
-    texts = [["kernel", "stein", "test"], ["topic", "model", "word"], ["stein", "kernel", "model"]] * 5
+    texts = [
+        ["kernel", "stein", "test"],
+        ["topic", "model", "word"],
+        ["stein", "kernel", "model"],
+    ] * 5
     dictionary = Dictionary(texts)
-    trained = LdaModel([dictionary.doc2bow(text) for text in texts], 2, dictionary, alpha="auto", passes=5, random_state=0)
+    trained = LdaModel(
+        [dictionary.doc2bow(text) for text in texts],
+        2,
+        dictionary,
+        alpha="auto",
+        passes=5,
+        random_state=0,
+    )
     model = lksd.adapters.from_gensim(trained)
     np.testing.assert_allclose(model.topics, trained.get_topics(), atol=1e-6)
     np.testing.assert_allclose(model.concentration, trained.alpha)
@@ -137,7 +181,9 @@ def test_from_gensim():
     assert lksd.adapters.from_gensim(without).vocabulary is None
     with pytest.raises(TypeError, match=r"expected a gensim.models.LdaModel; got dict"):
         lksd.adapters.from_gensim({})
-    with pytest.raises(ValueError, match=r"a word for each of the model's ids 0 \.\. 5; got 3 words, or other ids"):
+    with pytest.raises(
+        ValueError, match=r"a word for each of the model's ids 0 \.\. 5; got 3 words, or other ids"
+    ):
         lksd.adapters.from_gensim(trained, Dictionary(texts[:1]))
 
 
@@ -156,5 +202,8 @@ def test_models_of_ordinary_size_get_an_answer():
     p, q = (LDA(np.full(200, 0.1), rng.dirichlet(np.ones(50), 200)) for _ in range(2))
     x = rng.integers(0, 50, (20, 40))
     assert lksd.compare(x, p, q, warmup=2, draws=4).n == 20
-    with pytest.raises(ValueError, match="200 topics and documents of 40 words has more than 134,217,728 coefficients"):
+    with pytest.raises(
+        ValueError,
+        match="200 topics and documents of 40 words has more than 134,217,728 coefficients",
+    ):
         lksd.estimate_scores(p, x, exact=True)

@@ -20,18 +20,25 @@ FIRST, *TRANSITION = 0.7 * RNG.dirichlet(np.ones(3), 4) + 0.1
 TRANSITION, EMISSION = np.array(TRANSITION), RNG.dirichlet(2 * np.ones(3), 3)
 MODEL = HiddenMarkov(FIRST, TRANSITION, EMISSION)
 LEFT_RIGHT = np.array([[0.6, 0.4, 0.0], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]])
-ZEROS = HiddenMarkov([0.9, 0.1, 0.0], LEFT_RIGHT, [[0.5, 0.5, 0.0], [0.0, 0.3, 0.7], [0.2, 0.0, 0.8]])
+ZEROS = HiddenMarkov(
+    [0.9, 0.1, 0.0], LEFT_RIGHT, [[0.5, 0.5, 0.0], [0.0, 0.3, 0.7], [0.2, 0.0, 0.8]]
+)
 ROOTS = RNG.normal(size=(3, 2, 2))
 MEANS, COVARIANCES = 0.7 * RNG.normal(size=(3, 2)), ROOTS @ np.swapaxes(ROOTS, 1, 2) / 4 + np.eye(2)
 GAUSSIAN = HiddenMarkov(FIRST, TRANSITION, (MEANS, COVARIANCES))
 OPERATORS = (lksd.stein.Difference(3), lksd.stein.Barker(3))
-SEQUENCES = [row[:length].tolist() for row, length in zip(RNG.integers(0, 3, (80, 6)), itertools.cycle([6, 4, 5, 1]), strict=False)]
+SEQUENCES = [
+    row[:length].tolist()
+    for row, length in zip(RNG.integers(0, 3, (80, 6)), itertools.cycle([6, 4, 5, 1]), strict=False)
+]
 
 
 def paths(model, length):
     """All paths, and the probability of each."""
     every = oracles.lattice(3, length)
-    return every, np.array([model.first[z[0]] * np.prod(model.transition[z[:-1], z[1:]]) for z in every])
+    return every, np.array(
+        [model.first[z[0]] * np.prod(model.transition[z[:-1], z[1:]]) for z in every]
+    )
 
 
 def joint(model, x):
@@ -44,18 +51,31 @@ def gaussian_joint(model, x):
     """log p(z, x) for every path z, and the gradient of log p(x | z)."""
     points, every = x.reshape(-1, 2), paths(model, len(x) // 2)[0]
     means, covariances = model.emission
-    log_densities = np.array([stats.multivariate_normal(m, c).logpdf(points) for m, c in zip(means, covariances, strict=True)])
-    slopes = -np.array([np.linalg.solve(c, (points - m).T).T for m, c in zip(means, covariances, strict=True)])
+    log_densities = np.array(
+        [
+            stats.multivariate_normal(m, c).logpdf(points)
+            for m, c in zip(means, covariances, strict=True)
+        ]
+    )
+    slopes = -np.array(
+        [np.linalg.solve(c, (points - m).T).T for m, c in zip(means, covariances, strict=True)]
+    )
     steps = np.arange(len(points))
     with np.errstate(divide="ignore"):
         log_prior = np.log(paths(model, len(points))[1])
-    return log_prior + log_densities[every, steps].sum(1), slopes[every, steps].reshape(len(every), -1)
+    return log_prior + log_densities[every, steps].sum(1), slopes[every, steps].reshape(
+        len(every), -1
+    )
 
 
 def assert_law(draws, points, probabilities):
-    """Draws in rows come up as often as the probabilities of the points say (a chi-square test, rare points pooled)."""
+    """Draws in rows come up as often as the probabilities of the points say (a chi-square test,
+    rare points pooled).
+    """
     codes = {tuple(point): index for index, point in enumerate(points.tolist())}
-    observed = np.bincount([codes[tuple(draw)] for draw in np.asarray(draws).tolist()], minlength=len(points))
+    observed = np.bincount(
+        [codes[tuple(draw)] for draw in np.asarray(draws).tolist()], minlength=len(points)
+    )
     expected = len(draws) * probabilities / probabilities.sum()
     assert observed[expected == 0].sum() == 0
     rare = expected < 5
@@ -66,7 +86,8 @@ def assert_law(draws, points, probabilities):
 
 def assert_within_errors(score, exact, mcse):
     noisy = mcse > 1e-12
-    np.testing.assert_allclose(score[~noisy], exact[~noisy], atol=1e-12)  # averaged over all the latent, or after the end
+    # averaged over all the latent, or after the end
+    np.testing.assert_allclose(score[~noisy], exact[~noisy], atol=1e-12)
     z = (score - exact)[noisy] / mcse[noisy]
     assert z.size > 100
     assert np.abs(z).max() < 5
@@ -91,33 +112,49 @@ def test_marginals_by_all_paths(model, length):
     values[length:] = -1
     with jax.enable_x64(True):
         moved = float64_leaves(model)
-        log_marginal, ratios = jax.jit(jax.vmap(moved.log_marginal)), jax.jit(jax.vmap(lambda x: moved.marginal_ratios(x, values)))
+        log_marginal, ratios = (
+            jax.jit(jax.vmap(moved.log_marginal)),
+            jax.jit(jax.vmap(lambda x: moved.marginal_ratios(x, values))),
+        )
         possible = np.array([x for x, mass in pmf.items() if mass > 0], np.int32)
         padded = np.pad(possible, ((0, 0), (0, 4 - length)), constant_values=-1)
         logs, found = log_marginal(padded), ratios(padded)
     np.testing.assert_allclose(logs, [np.log(pmf[x]) for x in map(tuple, possible)], rtol=1e-11)
     for x, row in zip(map(tuple, possible.tolist()), np.asarray(found), strict=True):
-        expected = [[pmf[oracles.replaced(x, d, v)] / pmf[x] for v in range(3)] for d in range(length)]
+        expected = [
+            [pmf[oracles.replaced(x, d, v)] / pmf[x] for v in range(3)] for d in range(length)
+        ]
         np.testing.assert_allclose(row[:length], expected, rtol=1e-11, atol=1e-14)
 
 
 def test_densities_of_one_path():
     x, z = np.array([2, 0, 1, -1]), np.array([1, 1, 0, -1])
     with jax.enable_x64(True):
-        prior, likelihood = MODEL.log_prior(jnp.asarray(z)), MODEL.log_likelihood(jnp.asarray(x), jnp.asarray(z))
-    assert float(prior) == pytest.approx(np.log(FIRST[1] * TRANSITION[1, 1] * TRANSITION[1, 0]), rel=1e-12)
-    assert float(likelihood) == pytest.approx(np.log(EMISSION[1, 2] * EMISSION[1, 0] * EMISSION[0, 1]), rel=1e-12)
+        prior, likelihood = (
+            MODEL.log_prior(jnp.asarray(z)),
+            MODEL.log_likelihood(jnp.asarray(x), jnp.asarray(z)),
+        )
+    assert float(prior) == pytest.approx(
+        np.log(FIRST[1] * TRANSITION[1, 1] * TRANSITION[1, 0]), rel=1e-12
+    )
+    assert float(likelihood) == pytest.approx(
+        np.log(EMISSION[1, 2] * EMISSION[1, 0] * EMISSION[0, 1]), rel=1e-12
+    )
 
 
 def test_modified_posterior_by_all_paths():
-    """Between x and its neighbour: p(x) + p(neighbour) is the marginal, and the neighbour's share of each path averages right."""
+    """Between x and its neighbour: p(x) + p(neighbour) is the marginal, and the neighbour's share
+    of each path averages right.
+    """
     x, other = np.array([0, 2, 1]), np.array([0, 2, 2])
     own, moved = joint(MODEL, x), joint(MODEL, other)
     with jax.enable_x64(True):
         values = jnp.asarray((x[:, None] + 1) % 3)
         between = MODEL.at(jnp.asarray(x), values).between(x, values, 2, 0)
         log_marginal = between.log_marginal()
-        shares = jax.vmap(lambda z: between.share(x, values, 2, 0, z))(jnp.asarray(paths(MODEL, 3)[0]))
+        shares = jax.vmap(lambda z: between.share(x, values, 2, 0, z))(
+            jnp.asarray(paths(MODEL, 3)[0])
+        )
     assert float(log_marginal) == pytest.approx(np.log((own + moved).sum()), rel=1e-12)
     np.testing.assert_allclose(shares, moved / (own + moved), rtol=1e-12)
 
@@ -150,7 +187,9 @@ def test_posterior_draws(name, length):
         sweeps = jax.random.split(key, 40)
         return jax.lax.scan(lambda z, one: (MODEL.gibbs(one, given, z), None), start, sweeps)[0]
 
-    assert_law(many(draw), np.pad(every, ((0, 0), (0, padding)), constant_values=-1), joint(MODEL, x))
+    assert_law(
+        many(draw), np.pad(every, ((0, 0), (0, padding)), constant_values=-1), joint(MODEL, x)
+    )
 
 
 @pytest.mark.parametrize("model", [MODEL, ZEROS], ids=["positive", "with zeros"])
@@ -158,7 +197,11 @@ def test_samples_have_the_joint_law(model):
     points = [(x, joint(model, x)) for x in oracles.lattice(3, 3)]
     every = paths(model, 3)[0]
     pairs = np.concatenate([np.hstack([every, np.tile(x, (27, 1))]) for x, _ in points])
-    assert_law(np.hstack(many(lambda key: model.sample(key, 3))), pairs, np.concatenate([mass for _, mass in points]))
+    assert_law(
+        np.hstack(many(lambda key: model.sample(key, 3))),
+        pairs,
+        np.concatenate([mass for _, mass in points]),
+    )
     start = many(lambda key: model.initial(key, jnp.array([0, 0, 0, -1])))
     assert_law(start, np.pad(every, ((0, 0), (0, 1)), constant_values=-1), paths(model, 3)[1])
 
@@ -174,22 +217,37 @@ def test_impossible_sequences_are_named():
     impossible = ZEROS.impossible(x).any(1)
     np.testing.assert_array_equal(impossible, [joint(ZEROS, row).sum() == 0 for row in x])
     assert 0 < impossible.sum() < len(x)
-    with pytest.raises(ValueError, match=r"value 2 in observation 1 \(counting from 0\) has probability zero under HiddenMarkov"):
-        lksd.estimate_scores(HiddenMarkov([0.5, 0.5], np.eye(2), [[0.5, 0.5, 0.0]] * 2), [[0, 1, 0, 1], [0, 0, 2, 1]])
+    with pytest.raises(
+        ValueError,
+        match=r"value 2 in observation 1 \(counting from 0\) has probability zero under "
+        r"HiddenMarkov",
+    ):
+        lksd.estimate_scores(
+            HiddenMarkov([0.5, 0.5], np.eye(2), [[0.5, 0.5, 0.0]] * 2), [[0, 1, 0, 1], [0, 0, 2, 1]]
+        )
 
 
 # ------------------------------------------------------------- Gaussian emissions
 
 
 def test_gaussian_marginals_by_all_paths():
-    outliers = HiddenMarkov([1.0, 0.0, 0.0], LEFT_RIGHT, (60.0 * np.arange(3)[:, None] + np.zeros((3, 2)), COVARIANCES))
-    for model, x in ((GAUSSIAN, 2 * RNG.normal(size=(5, 8))), (outliers, 120 + RNG.normal(size=(5, 8)))):
+    outliers = HiddenMarkov(
+        [1.0, 0.0, 0.0], LEFT_RIGHT, (60.0 * np.arange(3)[:, None] + np.zeros((3, 2)), COVARIANCES)
+    )
+    for model, x in (
+        (GAUSSIAN, 2 * RNG.normal(size=(5, 8))),
+        (outliers, 120 + RNG.normal(size=(5, 8))),
+    ):
         with jax.enable_x64(True):
             logs = jax.vmap(float64_leaves(model).log_marginal)(jnp.asarray(x))
         each = [gaussian_joint(model, point) for point in x]
-        np.testing.assert_allclose(logs, [logsumexp(log_joint) for log_joint, _ in each], rtol=1e-11)
+        np.testing.assert_allclose(
+            logs, [logsumexp(log_joint) for log_joint, _ in each], rtol=1e-11
+        )
         score = [np.exp(log_joint - logsumexp(log_joint)) @ slopes for log_joint, slopes in each]
-        np.testing.assert_allclose(lksd.estimate_scores(model, x, exact=True).score, score, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(
+            lksd.estimate_scores(model, x, exact=True).score, score, rtol=1e-9, atol=1e-11
+        )
 
 
 @pytest.mark.parametrize("sampler", [Gibbs(), Exact()], ids=str)
@@ -202,7 +260,10 @@ def test_gaussian_scores_within_their_errors(sampler):
 def test_gaussian_samples():
     z, x = many(lambda key: GAUSSIAN.sample(key, 6), 4000)
     assert_law(z, *paths(GAUSSIAN, 3))
-    factors, centred = np.linalg.cholesky(COVARIANCES)[np.asarray(z)], np.asarray(x).reshape(-1, 3, 2) - MEANS[np.asarray(z)]
+    factors, centred = (
+        np.linalg.cholesky(COVARIANCES)[np.asarray(z)],
+        np.asarray(x).reshape(-1, 3, 2) - MEANS[np.asarray(z)],
+    )
     assert stats.kstest(np.linalg.solve(factors, centred[..., None]).ravel(), "norm").pvalue > 1e-4
 
 
@@ -217,16 +278,27 @@ def test_what_gaussian_emissions_lack():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"initial": np.ones(2) / 2}, r"HiddenMarkov: expected initial \(K,\).*got \(2,\), \(3, 3\) and \(3, 3\)"),
+        (
+            {"initial": np.ones(2) / 2},
+            r"HiddenMarkov: expected initial \(K,\).*got \(2,\), \(3, 3\) and \(3, 3\)",
+        ),
         ({"emission": np.ones((3, 1))}, "at least two values"),
         ({"emission": (MEANS, COVARIANCES[:2])}, r"means \(K, d\).*and \(3, 2\), \(2, 2, 2\)"),
         ({"initial": [0.5, 0.6, -0.1]}, "initial: expected probabilities; the smallest is -0.1"),
-        ({"transition": TRANSITION * [[1], [1], [1.1]]}, "transition: expected probabilities that sum to 1; row 2 sums to 1.1"),
+        (
+            {"transition": TRANSITION * [[1], [1], [1.1]]},
+            "transition: expected probabilities that sum to 1; row 2 sums to 1.1",
+        ),
         ({"emission": np.full((3, 2), np.nan)}, "emission: expected finite"),
         ({"emission": (MEANS * np.inf, COVARIANCES)}, "means: expected finite"),
-        ({"emission": (MEANS, -COVARIANCES)}, "covariances: expected symmetric positive definite matrices; number 0 is not"),
+        (
+            {"emission": (MEANS, -COVARIANCES)},
+            "covariances: expected symmetric positive definite matrices; number 0 is not",
+        ),
     ],
 )
 def test_bad_parameters(change, message):
     with pytest.raises(ValueError, match=message):
-        HiddenMarkov(**({"initial": FIRST, "transition": TRANSITION, "emission": EMISSION} | change))
+        HiddenMarkov(
+            **({"initial": FIRST, "transition": TRANSITION, "emission": EMISSION} | change)
+        )

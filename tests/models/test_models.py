@@ -14,7 +14,10 @@ MATRIX, MEAN = RNG.normal(size=(4, 2)), RNG.normal(size=4)
 VARIANCES = np.array([0.5, 1.0, 2.0, 0.3])
 GAUSSIANS = {
     "ppca": (PPCA(MATRIX, 0.7, MEAN), MATRIX @ MATRIX.T + 0.49 * np.eye(4)),
-    "factor analysis": (FactorAnalysis(MATRIX, VARIANCES, MEAN), MATRIX @ MATRIX.T + np.diag(VARIANCES)),
+    "factor analysis": (
+        FactorAnalysis(MATRIX, VARIANCES, MEAN),
+        MATRIX @ MATRIX.T + np.diag(VARIANCES),
+    ),
 }
 
 
@@ -25,12 +28,16 @@ def test_gaussian_score_and_posterior(name):
     joint = np.block([[np.eye(2), MATRIX.T], [MATRIX, covariance]])
     with jax.enable_x64(True):
         model = float64_leaves(model)
-        np.testing.assert_allclose(model.marginal_score(jnp.asarray(x)), -np.linalg.solve(covariance, x - MEAN), rtol=1e-10)
+        np.testing.assert_allclose(
+            model.marginal_score(jnp.asarray(x)), -np.linalg.solve(covariance, x - MEAN), rtol=1e-10
+        )
         assert float(model.log_marginal(jnp.asarray(x))) == pytest.approx(
             stats.multivariate_normal(MEAN, covariance).logpdf(x), rel=1e-10
         )
         mean, precision = model.posterior(jnp.asarray(x))
-        draws = jax.vmap(lambda key: model.sample_posterior(key, jnp.asarray(x)))(jax.random.split(jax.random.key(0), 4000))
+        draws = jax.vmap(lambda key: model.sample_posterior(key, jnp.asarray(x)))(
+            jax.random.split(jax.random.key(0), 4000)
+        )
     gain = joint[:2, 2:] @ np.linalg.inv(covariance)
     np.testing.assert_allclose(mean, gain @ (x - MEAN), rtol=1e-10)
     posterior = np.eye(2) - gain @ MATRIX
@@ -56,19 +63,33 @@ def test_mixture():
     model = GaussianMixture(weights, means, covariances)
 
     def log_density(x):
-        return np.log(sum(w * stats.multivariate_normal(m, c).pdf(x) for w, m, c in zip(weights, means, covariances, strict=True)))
+        return np.log(
+            sum(
+                w * stats.multivariate_normal(m, c).pdf(x)
+                for w, m, c in zip(weights, means, covariances, strict=True)
+            )
+        )
 
     x = RNG.normal(size=2)
     step = 1e-5
-    numeric = [(log_density(x + step * e) - log_density(x - step * e)) / (2 * step) for e in np.eye(2)]
+    numeric = [
+        (log_density(x + step * e) - log_density(x - step * e)) / (2 * step) for e in np.eye(2)
+    ]
     responsibilities = np.array(
-        [w * stats.multivariate_normal(m, c).pdf(x) for w, m, c in zip(weights, means, covariances, strict=True)]
+        [
+            w * stats.multivariate_normal(m, c).pdf(x)
+            for w, m, c in zip(weights, means, covariances, strict=True)
+        ]
     )
     with jax.enable_x64(True):
         model = float64_leaves(model)
-        np.testing.assert_allclose(jax.grad(model.log_marginal)(jnp.asarray(x)), numeric, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(
+            jax.grad(model.log_marginal)(jnp.asarray(x)), numeric, rtol=1e-7, atol=1e-8
+        )
         assert float(model.log_marginal(jnp.asarray(x))) == pytest.approx(log_density(x), rel=1e-10)
-        z = jax.vmap(lambda key: model.sample_posterior(key, jnp.asarray(x)))(jax.random.split(jax.random.key(0), 3000))
+        z = jax.vmap(lambda key: model.sample_posterior(key, jnp.asarray(x)))(
+            jax.random.split(jax.random.key(0), 3000)
+        )
     observed = np.bincount(np.asarray(z), minlength=3)
     assert stats.chisquare(observed, 3000 * responsibilities / responsibilities.sum()).pvalue > 1e-4
 
@@ -78,15 +99,27 @@ def test_mixture():
     [
         (lambda: PPCA(np.ones(3), 1.0), r"weight: expected a \(D, Dz\) matrix; got shape \(3,\)"),
         (lambda: PPCA(np.ones((3, 1)), 0.0), "noise_scale: expected positive"),
-        (lambda: PPCA(np.ones((3, 1)), 1.0, np.ones(2)), r"mean: expected a number or shape \(3,\)"),
+        (
+            lambda: PPCA(np.ones((3, 1)), 1.0, np.ones(2)),
+            r"mean: expected a number or shape \(3,\)",
+        ),
         (lambda: PPCA(np.full((3, 1), np.nan), 1.0), "weight: expected finite"),
-        (lambda: FactorAnalysis(np.ones((3, 1)), np.ones(2)), r"noise_variance: expected positive numbers of shape \(3,\)"),
-        (lambda: GaussianMixture([0.5, 0.5], np.ones((2, 1)), np.ones((2, 1))), "GaussianMixture: expected weights"),
+        (
+            lambda: FactorAnalysis(np.ones((3, 1)), np.ones(2)),
+            r"noise_variance: expected positive numbers of shape \(3,\)",
+        ),
+        (
+            lambda: GaussianMixture([0.5, 0.5], np.ones((2, 1)), np.ones((2, 1))),
+            "GaussianMixture: expected weights",
+        ),
         (
             lambda: GaussianMixture([0.5, 0.6], np.ones((2, 1)), np.ones((2, 1, 1))),
             "weights: expected positive numbers that sum to 1",
         ),
-        (lambda: GaussianMixture([0.5, 0.5], np.ones((2, 1)), -np.ones((2, 1, 1))), "number 0 is not"),
+        (
+            lambda: GaussianMixture([0.5, 0.5], np.ones((2, 1)), -np.ones((2, 1, 1))),
+            "number 0 is not",
+        ),
     ],
 )
 def test_bad_parameters(build, message):

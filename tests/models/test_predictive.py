@@ -26,10 +26,14 @@ def mixture_score(x):
 EXACT = np.array([mixture_score(x) for x in X])
 
 
-@pytest.mark.parametrize("model", [PPCA, PPCA(WEIGHTS[0], 1.0), lambda weight, noise_scale: PPCA(weight, noise_scale)])
+@pytest.mark.parametrize(
+    "model", [PPCA, PPCA(WEIGHTS[0], 1.0), lambda weight, noise_scale: PPCA(weight, noise_scale)]
+)
 def test_exact_score_of_the_mixture(model):
     predictive = PosteriorPredictive(model, {"weight": WEIGHTS, "noise_scale": SCALES})
-    np.testing.assert_allclose(lksd.estimate_scores(predictive, X).score, EXACT, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        lksd.estimate_scores(predictive, X).score, EXACT, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_sampled_scores_of_the_mixture():
@@ -44,7 +48,10 @@ def test_sampled_scores_of_the_mixture():
 @pytest.mark.slow
 def test_control_variates_still_help_and_stay_right():
     predictive = PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": SCALES})
-    plain, found = (lksd.estimate_scores(predictive, X, exact=False, control_variates=c, draws=2000) for c in ("none", "auto"))
+    plain, found = (
+        lksd.estimate_scores(predictive, X, exact=False, control_variates=c, draws=2000)
+        for c in ("none", "auto")
+    )
     assert np.median(found.mcse) < 0.7 * np.median(plain.mcse)
     assert np.abs((found.score - EXACT) / found.mcse).max() < 6
 
@@ -57,8 +64,12 @@ def test_the_hypothesis_is_named():
 
 def test_integers_inside_the_model_move_too():
     """A mixture over draws of a mixture's means, whose own latent is the component."""
-    model = lksd.models.GaussianMixture([0.3, 0.7], np.zeros((2, 2)), np.array([np.eye(2), 2 * np.eye(2)]))
-    predictive = PosteriorPredictive(model, {"means": np.random.default_rng(1).normal(size=(5, 2, 2))})
+    model = lksd.models.GaussianMixture(
+        [0.3, 0.7], np.zeros((2, 2)), np.array([np.eye(2), 2 * np.eye(2)])
+    )
+    predictive = PosteriorPredictive(
+        model, {"means": np.random.default_rng(1).normal(size=(5, 2, 2))}
+    )
     x = X[:8, :2]
     exact = lksd.estimate_scores(predictive, x)
     assert exact.method == "exact marginal score"
@@ -118,22 +129,43 @@ class Widened(Scaled):
     ("call", "kind", "message"),
     [
         (lambda: PosteriorPredictive(PPCA, {}), ValueError, "draws: expected a dict of arrays"),
-        (lambda: PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": SCALES[:3]}), ValueError, "same number of draws"),
-        (lambda: PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": -SCALES}), ValueError, "number 0 makes no model"),
-        (lambda: PosteriorPredictive(PPCA, {"weights": WEIGHTS}), ValueError, "number 0 makes no model"),
+        (
+            lambda: PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": SCALES[:3]}),
+            ValueError,
+            "same number of draws",
+        ),
+        (
+            lambda: PosteriorPredictive(PPCA, {"weight": WEIGHTS, "noise_scale": -SCALES}),
+            ValueError,
+            "number 0 makes no model",
+        ),
+        (
+            lambda: PosteriorPredictive(PPCA, {"weights": WEIGHTS}),
+            ValueError,
+            "number 0 makes no model",
+        ),
         (
             lambda: PosteriorPredictive(lambda a: Scaled(dim=int(10 * a)), {"a": SCALES}),
             TypeError,
             "field that differs",
         ),
         (
-            lambda: PosteriorPredictive(lksd.models.DirichletProcessMixture(0.0, 1.0, 1.0, 1.0, X), {"concentration": SCALES}),
+            lambda: PosteriorPredictive(
+                lksd.models.DirichletProcessMixture(0.0, 1.0, 1.0, 1.0, X),
+                {"concentration": SCALES},
+            ),
             TypeError,
             "every term that depends on its parameters",
         ),
-        (lambda: PosteriorPredictive(lambda a: a, {"a": SCALES}), TypeError, "expected a LatentVariableModel"),
         (
-            lambda: lksd.estimate_scores(Widened(), X[:, :2], sampler=lksd.samplers.HMC(0.5, [0.3])),
+            lambda: PosteriorPredictive(lambda a: a, {"a": SCALES}),
+            TypeError,
+            "expected a LatentVariableModel",
+        ),
+        (
+            lambda: lksd.estimate_scores(
+                Widened(), X[:, :2], sampler=lksd.samplers.HMC(0.5, [0.3])
+            ),
             ValueError,
             "constrain: expected as many numbers out as in; got 1 to 2",
         ),

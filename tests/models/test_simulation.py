@@ -1,4 +1,6 @@
-"""Data simulated by a user, who knows nothing of precision: no warning, one observation or many at once."""
+"""Data simulated by a user, who knows nothing of precision: no warning, one observation or many at
+once.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,9 @@ MODELS = {
     "mixture": models.GaussianMixture([0.3, 0.7], W.T, np.stack([np.eye(3)] * 2)),
     "truncated PPCA": models.TruncatedPPCA(W, 0.5, 4.0, 3.0),
     "Dirichlet process mixture": models.DirichletProcessMixture(np.zeros(3), 1.0, 1.0, 1.0, W.T),
-    "posterior predictive": models.PosteriorPredictive(models.PPCA(W, 0.5), {"weight": np.stack([W, 2 * W])}),
+    "posterior predictive": models.PosteriorPredictive(
+        models.PPCA(W, 0.5), {"weight": np.stack([W, 2 * W])}
+    ),
 }
 
 

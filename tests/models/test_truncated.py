@@ -1,4 +1,6 @@
-"""Truncated PPCA against quadrature: its normaliser, its scores by HMC, and the exchange algorithm without the normaliser."""
+"""Truncated PPCA against quadrature: its normaliser, its scores by HMC, and the exchange algorithm
+without the normaliser.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,15 @@ from lksd.samplers import HMC, Exchange
 
 MODEL = TruncatedPPCA(np.array([[1.5], [0.7]]), 0.8, 2.5, 1.5)
 X = np.array([[0.2, 0.1], [1.2, 0.9], [-1.4, 0.6], [1.9, -0.5], [0.1, -1.9], [2.2, 0.8]])
-BALLS = [(100, 45.0, 50.0), (2, 1.5, 2.5), (1, 1.0, 1.01), (3, 0.0, 20.0), (7, 0.5, 4.0), (200, 10.0, 16.0), (10, 0.001, 0.01)]
+BALLS = [
+    (100, 45.0, 50.0),
+    (2, 1.5, 2.5),
+    (1, 1.0, 1.01),
+    (3, 0.0, 20.0),
+    (7, 0.5, 4.0),
+    (200, 10.0, 16.0),
+    (10, 0.001, 0.01),
+]
 
 
 class Unnormalised(LatentVariableModel):
@@ -29,7 +39,9 @@ class Unnormalised(LatentVariableModel):
         return -jnp.sum(z**2) / 2
 
     def log_likelihood(self, x, z):
-        return self.model.log_bump(x) - jnp.sum((x - self.model.weight @ z) ** 2) / (2 * self.model.noise_scale**2)
+        return self.model.log_bump(x) - jnp.sum((x - self.model.weight @ z) ** 2) / (
+            2 * self.model.noise_scale**2
+        )
 
     def initial(self, key, x):
         return self.model.initial(key, x)
@@ -43,31 +55,46 @@ class Unnormalised(LatentVariableModel):
 
 def masses(dim, flat_radius, radius, lengths):
     with jax.enable_x64(True):
-        return np.asarray(jax.jit(jax.vmap(ball_mass(dim, flat_radius, radius)))(jnp.asarray(lengths) ** 2))
+        return np.asarray(
+            jax.jit(jax.vmap(ball_mass(dim, flat_radius, radius)))(jnp.asarray(lengths) ** 2)
+        )
 
 
 @pytest.mark.parametrize("ball", BALLS, ids=str)
 def test_mass_of_a_ball(ball):
-    """At the centre, about the edge and far outside, against adaptive quadrature of the noncentral chi-squared density."""
+    """At the centre, about the edge and far outside, against adaptive quadrature of the noncentral
+    chi-squared density.
+    """
     dim, _, radius = ball
     edge = np.sqrt(max(radius**2 - dim, 0.0))
-    lengths = np.concatenate([[0.0, 1e-9, 0.3], edge + np.array([0.01, 0.5, 1.0, 3.0, 7.0]), edge * np.array([0.5, 0.9, 1.1])])
+    lengths = np.concatenate(
+        [
+            [0.0, 1e-9, 0.3],
+            edge + np.array([0.01, 0.5, 1.0, 3.0, 7.0]),
+            edge * np.array([0.5, 0.9, 1.1]),
+        ]
+    )
     exact = [oracles.log_ball_mass(length, *ball) for length in lengths]
     np.testing.assert_allclose(masses(*ball, lengths), exact, rtol=1e-10, atol=1e-10)
 
 
 def test_mass_far_from_the_ball():
-    """In three dimensions the density of the length is elementary, so that it can be followed as far as one likes."""
+    """In three dimensions the density of the length is elementary, so that it can be followed as
+    far as one likes.
+    """
     lengths = np.array([25.0, 40.0, 100.0, 1e3, 3e3])
     exact = [oracles.log_ball_mass_in_space(length, 10.0, 20.0) for length in lengths]
     np.testing.assert_allclose(masses(3, 10.0, 20.0, lengths), exact, rtol=1e-11, atol=1e-10)
-    beyond = masses(3, 10.0, 20.0, np.array([2e4]))  # past the table, where the leading term is all that counts
+    # past the table, where the leading term is all that counts
+    beyond = masses(3, 10.0, 20.0, np.array([2e4]))
     np.testing.assert_allclose(beyond, oracles.log_ball_mass_in_space(2e4, 10.0, 20.0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("ball", BALLS, ids=str)
 def test_slope_of_the_mass(ball):
-    """dZ_D / d(a^2 / 2) = Z_(D+2) - Z_D: a noncentral chi-squared law is a Poisson mixture of central ones."""
+    """dZ_D / d(a^2 / 2) = Z_(D+2) - Z_D: a noncentral chi-squared law is a Poisson mixture of
+    central ones.
+    """
     dim, *radii = ball
     lengths = np.linspace(0.0, 2 * radii[1] + 5, 200)
     expected = np.expm1(masses(dim + 2, *radii, lengths) - masses(*ball, lengths)) / 2
@@ -77,23 +104,37 @@ def test_slope_of_the_mass(ball):
 
 
 def test_scores_by_the_default_sampler():
-    check_scores(lksd.estimate_scores(MODEL, np.repeat(X, 8, 0), warmup=200, draws=1_000), X, "HMC", 40)
+    check_scores(
+        lksd.estimate_scores(MODEL, np.repeat(X, 8, 0), warmup=200, draws=1_000), X, "HMC", 40
+    )
 
 
 @pytest.mark.parametrize(
-    "model", [Unnormalised(MODEL), pytest.param(MODEL, marks=pytest.mark.slow)], ids=["unknown", "known but not used"]
+    "model",
+    [Unnormalised(MODEL), pytest.param(MODEL, marks=pytest.mark.slow)],
+    ids=["unknown", "known but not used"],
 )
 def test_scores_by_exchange(model):
     """Not so near the edge that the rejection sampler gives up."""
     sampler = None if isinstance(model, Unnormalised) else Exchange()
     x = X[:4]
-    check_scores(lksd.estimate_scores(model, np.repeat(x, 8, 0), sampler=sampler, warmup=200, draws=2_000), x, "Exchange", 10)
+    check_scores(
+        lksd.estimate_scores(model, np.repeat(x, 8, 0), sampler=sampler, warmup=200, draws=2_000),
+        x,
+        "Exchange",
+        10,
+    )
 
 
 def check_scores(found, x, sampler, power):
-    """Within five standard errors of the exact scores, and ``power`` of them from those that ignore the normaliser."""
+    """Within five standard errors of the exact scores, and ``power`` of them from those that ignore
+    the normaliser.
+    """
     error = np.sqrt(np.mean(found.mcse.reshape(-1, 8, 2) ** 2, 1) / 8)
-    exact, wrong = oracles.truncated_score(MODEL, x), oracles.truncated_score(MODEL, x, normalise=False)
+    exact, wrong = (
+        oracles.truncated_score(MODEL, x),
+        oracles.truncated_score(MODEL, x, normalise=False),
+    )
     assert np.abs((found.score.reshape(-1, 8, 2).mean(1) - exact) / error).max() < 5
     assert np.abs((wrong - exact) / error).max() > power
     assert found.method.startswith(sampler)
@@ -114,7 +155,11 @@ def test_the_papers_setting():
     weight = np.random.default_rng(0).random((100, 10))
     model = TruncatedPPCA(weight, 1.0, 50.0, 45.0)
     with jax.enable_x64(True):
-        x = np.asarray(jax.jit(jax.vmap(float64_leaves(model).sample))(jax.random.split(jax.random.key(0), 16))[1])
+        x = np.asarray(
+            jax.jit(jax.vmap(float64_leaves(model).sample))(
+                jax.random.split(jax.random.key(0), 16)
+            )[1]
+        )
     found = lksd.estimate_scores(model, x)
     assert found.rhat.max() < 1.1
     # so far inside the ball the untruncated model's score is the same
@@ -126,7 +171,9 @@ def test_the_papers_setting():
 
 def test_the_papers_sampler_is_the_exchange_algorithm():
     result = lksd.compare(X, MODEL, MODEL, preset="paper", warmup=2, draws=10)
-    assert result.diagnostics.method_p.startswith("Exchange, 1 chain of 10 draws after 2, plain means")
+    assert result.diagnostics.method_p.startswith(
+        "Exchange, 1 chain of 10 draws after 2, plain means"
+    )
 
 
 def test_draws_of_parameters_have_their_own_normalisers():
@@ -136,17 +183,33 @@ def test_draws_of_parameters_have_their_own_normalisers():
         alone = TruncatedPPCA(MODEL.weight, scale, 2.5, 1.5)
         with jax.enable_x64(True):
             z, x = jnp.array([1.2]), jnp.array([0.4, 0.1])
-            assert both.log_likelihood(x, (index, z)) == pytest.approx(float(alone.log_likelihood(x, z)), abs=1e-12)
+            assert both.log_likelihood(x, (index, z)) == pytest.approx(
+                float(alone.log_likelihood(x, z)), abs=1e-12
+            )
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: TruncatedPPCA(np.ones((2, 1)), 1.0, 1.0, 2.0), "expected 0 <= flat_radius < radius"),
+        (
+            lambda: TruncatedPPCA(np.ones((2, 1)), 1.0, 1.0, 2.0),
+            "expected 0 <= flat_radius < radius",
+        ),
         (lambda: TruncatedPPCA(np.ones((2, 1)), -1.0, 2.0, 1.0), "noise_scale: expected positive"),
-        (lambda: lksd.estimate_scores(Unnormalised(MODEL), X, sampler=HMC()), "unknown normaliser.*Use Exchange"),
-        (lambda: lksd.estimate_scores(MODEL, np.vstack([X, [[3.0, 0.0]]])), "log_likelihood is not finite .* observation 6"),
-        (lambda: lksd.estimate_scores(lksd.models.PPCA(np.ones((2, 1)), 1.0), X, exact=False, sampler=Exchange()), "sample_likeli"),
+        (
+            lambda: lksd.estimate_scores(Unnormalised(MODEL), X, sampler=HMC()),
+            "unknown normaliser.*Use Exchange",
+        ),
+        (
+            lambda: lksd.estimate_scores(MODEL, np.vstack([X, [[3.0, 0.0]]])),
+            "log_likelihood is not finite .* observation 6",
+        ),
+        (
+            lambda: lksd.estimate_scores(
+                lksd.models.PPCA(np.ones((2, 1)), 1.0), X, exact=False, sampler=Exchange()
+            ),
+            "sample_likeli",
+        ),
     ],
 )
 def test_bad_input(call, message):

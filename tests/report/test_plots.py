@@ -42,12 +42,21 @@ def test_the_forest_shows_both_models_and_their_difference():
 
 
 def test_plots_call_the_models_and_observations_by_their_names():
-    one = replace(result().with_names(("two: $2$", "ten")), labels=tuple(f"patient {i}" for i in range(80)))
+    one = replace(
+        result().with_names(("two: $2$", "ten")), labels=tuple(f"patient {i}" for i in range(80))
+    )
     ax = one.plot()
-    assert [label.get_text() for label in ax.get_yticklabels()] == [r"two: \$2\$ - ten", "ten", r"two: \$2\$"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        r"two: \$2\$ - ten",
+        "ten",
+        r"two: \$2\$",
+    ]
     assert ax.get_title(loc="left").startswith(r"ten fits better than two: \$2\$ (p")
     ax = one.plot_contributions()
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["for ten", r"for two: \$2\$"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "for ten",
+        r"for two: \$2\$",
+    ]
     assert ax.get_ylabel() == r"adds to two: \$2\$ - ten"
     row = int(np.argmax(one.contributions))
     assert ax.texts[0].get_text().startswith(f"{row} patient {row}\n")
@@ -61,8 +70,12 @@ def test_contributions_are_all_shown_and_few_points_drawn():
     ax = result().plot_contributions()
     assert ax.get_xlim()[1] > 80
     many = np.random.default_rng(0).normal(size=(3_000, 1))
-    large = lksd.compare_scores(many, -(many - 1), -many, lksd.kernels.IMQ(1.0), calibration="normal")
-    assert max(len(c.get_paths()[0].vertices) for c in large.plot_contributions().collections) < 1_000
+    large = lksd.compare_scores(
+        many, -(many - 1), -many, lksd.kernels.IMQ(1.0), calibration="normal"
+    )
+    assert (
+        max(len(c.get_paths()[0].vertices) for c in large.plot_contributions().collections) < 1_000
+    )
 
 
 def test_diagnostics_show_every_observation():
@@ -88,7 +101,10 @@ def test_the_power_curve_passes_through_the_required_size():
         one.power(2)
 
 
-@pytest.mark.parametrize("options", [{}, {"calibration": "edgeworth"}, {"calibration": "normal", "alternative": "two-sided"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"calibration": "edgeworth"}, {"calibration": "normal", "alternative": "two-sided"}],
+)
 def test_the_null_is_a_density(options):
     one = result(**options)
     edges, heights = null_density(one.null)

@@ -5,7 +5,12 @@ import json
 
 import numpy as np
 
-CATEGORIES = {"math.PR": "math.PR", "cs.LG": "cs.LG stat.ML", "stat.ME": "stat.ME", "stat.TH": "math.ST stat.TH"}
+CATEGORIES = {
+    "math.PR": "math.PR",
+    "cs.LG": "cs.LG stat.ML",
+    "stat.ME": "stat.ME",
+    "stat.TH": "math.ST stat.TH",
+}
 
 
 def write_snapshot(path, each=16, length=150):
@@ -24,5 +29,10 @@ def write_snapshot(path, each=16, length=150):
                     "abstract": f"However, we show $x^2$ in 3.5 cases: {text}.",
                 }
                 file.write(json.dumps(record) + "\n")
-        file.write(json.dumps({"id": "w", "categories": "stat.TH", "abstract": "This paper has been withdrawn."}) + "\n")
+        file.write(
+            json.dumps(
+                {"id": "w", "categories": "stat.TH", "abstract": "This paper has been withdrawn."}
+            )
+            + "\n"
+        )
     return path

@@ -1,4 +1,6 @@
-"""A small run of every experiment, from the command to the table; and the parts that experiments share."""
+"""A small run of every experiment, from the command to the table; and the parts that experiments
+share.
+"""
 
 from itertools import product
 
@@ -12,7 +14,15 @@ from lksd.inference import kernel_sums
 from lksd.inference.mmd import judge_means
 from lksd.kernels import IMQ, Gaussian
 from lksd.reproduce.experiment import Task, trial_seed
-from lksd.reproduce.problems import EXPERIMENTS, arxiv, experiment_named, experiments_named, ppca, ppca_chains, topics
+from lksd.reproduce.problems import (
+    EXPERIMENTS,
+    arxiv,
+    experiment_named,
+    experiments_named,
+    ppca,
+    ppca_chains,
+    topics,
+)
 from lksd.reproduce.store import Store
 from lksd.reproduce.testing import means_of, sample_sums
 
@@ -27,15 +37,24 @@ def small_run(experiment, store, *more):
         options += ["--cases", f"{experiment.cases[0]},{experiment.cases[-1]}"]
     assert main(["reproduce", experiment.name, *options]) == 0
     cases = dict.fromkeys((experiment.cases[0], experiment.cases[-1]))
-    return {(case, method, N, alpha) for case in cases for method in experiment.all_methods for alpha in experiment.alphas}
+    return {
+        (case, method, N, alpha)
+        for case in cases
+        for method in experiment.all_methods
+        for alpha in experiment.alphas
+    }
 
 
 def with_its_kind(name):
     """Experiments on the same models share compiled programs, in one process."""
-    return pytest.param(name, marks=pytest.mark.xdist_group(f"experiments: {name.partition('-')[0]}"))
+    return pytest.param(
+        name, marks=pytest.mark.xdist_group(f"experiments: {name.partition('-')[0]}")
+    )
 
 
-@pytest.mark.parametrize("name", [with_its_kind(one.name) for one in EXPERIMENTS if one.name not in NEEDS_DATA])
+@pytest.mark.parametrize(
+    "name", [with_its_kind(one.name) for one in EXPERIMENTS if one.name not in NEEDS_DATA]
+)
 def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ppca, "EXTRA", 500)
     experiment, store = experiment_named(name), tmp_path / "study.sqlite"
@@ -57,13 +76,35 @@ def test_every_experiment_on_arxiv_runs(name, tmp_path, capsys, monkeypatch):
     wanted = small_run(experiment, store, "--data", str(data))
     assert set(Store(store).counts(experiment)) == wanted
     capsys.readouterr()
-    assert main(["reproduce", name, "--data", str(data), "--store", str(store), "--trials", "1", "--processes", "1"]) == 2
-    assert "n: expected at most 16, the articles of stat.TH with 100 words; got 500" in capsys.readouterr().err
+    assert (
+        main(
+            [
+                "reproduce",
+                name,
+                "--data",
+                str(data),
+                "--store",
+                str(store),
+                "--trials",
+                "1",
+                "--processes",
+                "1",
+            ]
+        )
+        == 2
+    )
+    assert (
+        "n: expected at most 16, the articles of stat.TH with 100 words; got 500"
+        in capsys.readouterr().err
+    )
 
 
 def test_words_of_an_abstract():
     text = "We study $x^2$-estimators [1], with 3.5 (or 2,000) STATE-space models."
-    assert " ".join(arxiv.words(text)) == "we study xmathx estimators xnumx with xnumx or xnumx state-space models"
+    assert (
+        " ".join(arxiv.words(text))
+        == "we study xmathx estimators xnumx with xnumx or xnumx state-space models"
+    )
 
 
 def test_names_are_unique_and_tables_have_all_their_parts():
@@ -71,7 +112,9 @@ def test_names_are_unique_and_tables_have_all_their_parts():
     assert len(set(names)) == len(names)
     assert [one.name for one in experiments_named("Table 2")] == ["lda-problem1", "lda-problem2"]
     aliases = {alias for one in EXPERIMENTS for alias in one.aliases}
-    assert {f"table{number}" for number in range(1, 9)} | {f"figure{number}" for number in range(1, 17)} <= aliases
+    assert {f"table{number}" for number in range(1, 9)} | {
+        f"figure{number}" for number in range(1, 17)
+    } <= aliases
 
 
 @pytest.mark.parametrize("make", [IMQ.median, IMQ.covariance, Gaussian.median])
@@ -93,14 +136,23 @@ def test_the_mmd_on_prefixes_is_the_mmd(make, monkeypatch):
 def test_smaller_samples_are_prefixes():
     task = Task(0, trial_seed("a", 0), (10,), (), ("",), (0.05,))
     weight = ppca.weight(100)
-    np.testing.assert_array_equal(ppca.draws(weight, 10, task, 0), ppca.draws(weight, 30, task, 0)[:10])
+    np.testing.assert_array_equal(
+        ppca.draws(weight, 10, task, 0), ppca.draws(weight, 30, task, 0)[:10]
+    )
     model = topics.Documents({}).model((0.0, 0.0))
-    np.testing.assert_array_equal(topics.documents(model, 10, 3), topics.documents(model, 30, 3)[:10])
+    np.testing.assert_array_equal(
+        topics.documents(model, 10, 3), topics.documents(model, 30, 3)[:10]
+    )
 
 
 def test_seeds_follow_from_name_and_number():
     assert trial_seed("ppca-problem1", 3) == trial_seed("ppca-problem1", 3)
-    seeds = [trial_seed(name, trial, base) for name in ("a", "b") for trial in range(100) for base in (0, 1)]
+    seeds = [
+        trial_seed(name, trial, base)
+        for name in ("a", "b")
+        for trial in range(100)
+        for base in (0, 1)
+    ]
     assert len(set(seeds)) == 400
 
 
@@ -109,6 +161,9 @@ def test_one_chain_serves_the_grid_of_warmups_and_draws():
     x, model = ppca.draws(ppca.weight(100), N, task, 0), ppca.perturbed(1.0, 100)
     sums = ppca_chains.chain_sums(model, x, ppca_chains.NUTS(), ppca_chains.BoxStart(), 5)
     (exact,) = ppca.scores("ksd", model, x, 0).parts
-    errors = {m: np.abs(ppca_chains.score(model, x, sums, 200, m) - exact).mean() for m in ppca_chains.DRAWS}
+    errors = {
+        m: np.abs(ppca_chains.score(model, x, sums, 200, m) - exact).mean()
+        for m in ppca_chains.DRAWS
+    }
     assert errors[1] > errors[10] > errors[100] > errors[1000]
     assert errors[1000] < 0.05 * errors[1]

@@ -1,4 +1,6 @@
-"""Runs that are killed, go on, run over processes or share a store give the same digits as one that is left alone."""
+"""Runs that are killed, go on, run over processes or share a store give the same digits as one that
+is left alone.
+"""
 
 import os
 import signal
@@ -17,12 +19,32 @@ from lksd.reproduce.store import Store
 
 # Exact scores of the mixture: the quickest trials there are.
 TRIALS = 60
-WHAT = ["reproduce", "mixture", "--methods", "ksd-imq", "--cases", "0.5,1.5", "--n", "8,12", "--trials", str(TRIALS)]
+WHAT = [
+    "reproduce",
+    "mixture",
+    "--methods",
+    "ksd-imq",
+    "--cases",
+    "0.5,1.5",
+    "--n",
+    "8,12",
+    "--trials",
+    str(TRIALS),
+]
 
 
 def start(store, processes):
     code = "from lksd.cli import run; run()"
-    command = [sys.executable, "-c", code, *WHAT, "--store", str(store), "--processes", str(processes)]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        *WHAT,
+        "--store",
+        str(store),
+        "--processes",
+        str(processes),
+    ]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -39,7 +61,11 @@ def left_alone(tmp_path_factory):
 
 def children(pid):
     listed = Path(f"/proc/{pid}/task/{pid}/children")
-    found = [Path(f"/proc/{pid}/task/{thread}/children") for thread in os.listdir(f"/proc/{pid}/task")] if listed.exists() else []
+    found = (
+        [Path(f"/proc/{pid}/task/{thread}/children") for thread in os.listdir(f"/proc/{pid}/task")]
+        if listed.exists()
+        else []
+    )
     return [int(child) for path in found for child in path.read_text().split()]
 
 
@@ -61,12 +87,14 @@ def test_a_killed_run_goes_on_with_the_same_digits(tmp_path, left_alone):
         assert run.wait() == -signal.SIGKILL
     assert 5 <= trials_in(store) < TRIALS
     assert all(
-        len([row for row in Store(store).rows() if row[4] == trial]) == 4 for trial in {row[4] for row in Store(store).rows()}
+        len([row for row in Store(store).rows() if row[4] == trial]) == 4
+        for trial in {row[4] for row in Store(store).rows()}
     )
     assert main([*WHAT, "--store", str(store), "--processes", "1"]) == 0
     assert Store(store).rows() == left_alone
     began = time.monotonic()
-    while any(map(alive, workers)) and time.monotonic() - began < 60:  # they end with the trial that they are in
+    # they end with the trial that they are in
+    while any(map(alive, workers)) and time.monotonic() - began < 60:
         time.sleep(0.1)
     assert not any(map(alive, workers))
 
@@ -90,7 +118,9 @@ def test_another_seed_gives_other_trials(tmp_path, left_alone):
 
 def test_only_what_is_missing_is_run():
     task = Task(0, 1, (8, 12), ("a", "b"), ("",), (0.01, 0.05))
-    everything = {("", method, n, alpha) for method in "ab" for n in (8, 12) for alpha in (0.01, 0.05)}
+    everything = {
+        ("", method, n, alpha) for method in "ab" for n in (8, 12) for alpha in (0.01, 0.05)
+    }
     assert missing(task, everything) is None
     left = missing(task, everything - {("", "b", 12, 0.01)})
     assert (left.methods, left.sizes) == (("b",), (12,))
@@ -100,8 +130,13 @@ def test_rows_stay_as_they_were_written(tmp_path):
     experiment, store = experiment_named("mixture"), Store(tmp_path / "a.sqlite")
     first = Outcome("0.5", "ours", 50, 0.05, float("nan"), 1.0, False, 0.1)
     store.write(experiment, 0, 7, [first])
-    store.write(experiment, 0, 7, [first._replace(pvalue=0.0, reject=True), first._replace(case="1.5")])
+    store.write(
+        experiment, 0, 7, [first._replace(pvalue=0.0, reject=True), first._replace(case="1.5")]
+    )
     rows = store.rows()
-    assert [(row[0], row[6], row[7], row[8]) for row in rows] == [("mixture[0.5]", None, 1.0, 0), ("mixture[1.5]", None, 1.0, 0)]
+    assert [(row[0], row[6], row[7], row[8]) for row in rows] == [
+        ("mixture[0.5]", None, 1.0, 0),
+        ("mixture[1.5]", None, 1.0, 0),
+    ]
     assert store.done(experiment, 0, 7) == {("0.5", "ours", 50, 0.05), ("1.5", "ours", 50, 0.05)}
     assert store.done(experiment_named("ppca-problem1"), 0, 7) == set()

@@ -11,7 +11,17 @@ from lksd.reproduce.experiment import Outcome
 from lksd.reproduce.figures import draw
 from lksd.reproduce.problems import EXPERIMENTS, experiment_named
 from lksd.reproduce.published import PUBLISHED, TABLES, TRIALS, published
-from lksd.reproduce.show import AGREES, BETTER, NOTHING, WORSE, cells, interval, mark, method_name, summary
+from lksd.reproduce.show import (
+    AGREES,
+    BETTER,
+    NOTHING,
+    WORSE,
+    cells,
+    interval,
+    mark,
+    method_name,
+    summary,
+)
 from lksd.reproduce.store import Count, Store
 
 
@@ -28,7 +38,12 @@ def test_published_cells_are_cells_of_the_experiments():
 
 
 def test_published_tables_are_whole():
-    assert {table.source for table in TABLES} == {"Table 1", "Table 2a", "Table 2b", *(f"Table {number}" for number in range(3, 9))}
+    assert {table.source for table in TABLES} == {
+        "Table 1",
+        "Table 2a",
+        "Table 2b",
+        *(f"Table {number}" for number in range(3, 9)),
+    }
     assert sum(len(table.methods) * 5 for table in TABLES) == 195
     assert published("lda-problem2")["lksd-imq", 500, 0.05].rate == 0.570
     assert published("arxiv-probability")["lksdextra-imq", 100, 0.05].rate == 0.673
@@ -79,7 +94,9 @@ def study(tmp_path):
 def test_show_prints_published_beside_ours(study, capsys):
     assert main(["reproduce", "show", "table2", "--store", str(study)]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"LKSD \(IMQ\) +0\.05 +100 +0\.070 +0\.333 +\[0\.008, 0\.906\] +3 +agrees", out)
+    assert re.search(
+        r"LKSD \(IMQ\) +0\.05 +100 +0\.070 +0\.333 +\[0\.008, 0\.906\] +3 +agrees", out
+    )
     assert "LDA Problem 1" in out
     assert "published is the paper's best" in out
     found = cells(experiment_named("lda-problem2"), Store(study))
@@ -91,7 +108,10 @@ def test_show_prints_published_beside_ours(study, capsys):
     ("name", "expected"),
     [
         ("lda-problem2", r"20 cells of 3 trials: \d+ agrees, \d+ better, \d+ worse\.$"),
-        ("ppca-heatmap", r"600 cells of 3 trials: \d+ agrees, 0 better, \d+ worse, 270 not judged\.$"),
+        (
+            "ppca-heatmap",
+            r"600 cells of 3 trials: \d+ agrees, 0 better, \d+ worse, 270 not judged\.$",
+        ),
         ("ppca-scale", r"for which the paper has no numbers\.$"),
     ],
 )
@@ -101,7 +121,9 @@ def test_a_sentence_on_all_cells(study, name, expected):
 
 def test_figures_are_written(study, tmp_path, capsys):
     names = ["ppca-problem1", "ppca-heatmap", "ppca-sampler", "mixture", "ppca-scale"]
-    assert main(["reproduce", "figure", *names, "--store", str(study), "--output", str(tmp_path)]) == 0
+    assert (
+        main(["reproduce", "figure", *names, "--store", str(study), "--output", str(tmp_path)]) == 0
+    )
     for name in names:
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
         assert "<svg" in (tmp_path / f"{name}.svg").read_text()
@@ -112,7 +134,12 @@ def test_figures_are_written(study, tmp_path, capsys):
 def test_rates_near_the_level_fill_the_figure(tmp_path, rejected, highest):
     experiment, store = experiment_named("ppca-identical"), Store(tmp_path / "study.sqlite")
     for trial in range(40):
-        store.write(experiment, trial, trial, [Outcome("", "ustat-imq", 100, 0.05, 1.0, 0.5, trial < rejected, 0.1)])
+        store.write(
+            experiment,
+            trial,
+            trial,
+            [Outcome("", "ustat-imq", 100, 0.05, 1.0, 0.5, trial < rejected, 0.1)],
+        )
     (ax,) = draw(experiment, cells(experiment, store)).axes
     assert ax.get_ylim()[1] == pytest.approx(1.03 * highest)
 
@@ -139,7 +166,9 @@ def test_a_study_as_a_folder(study, tmp_path, capsys, monkeypatch):
     assert "    lksd reproduce mixture --trials 3\n" in page
     assert "1.01/1.01" not in page  # a heat map is a picture
     with (tmp_path / "seeds.csv").open() as file:
-        seeds = {(row["experiment"], row["trial"]): int(row["seed"]) for row in csv.DictReader(file)}
+        seeds = {
+            (row["experiment"], row["trial"]): int(row["seed"]) for row in csv.DictReader(file)
+        }
     for experiment in kept:
         assert f"![{experiment.title}]({experiment.name}.svg)" in page
         with (tmp_path / f"{experiment.name}.csv").open() as file:
@@ -148,28 +177,47 @@ def test_a_study_as_a_folder(study, tmp_path, capsys, monkeypatch):
         assert len(rows) == len(stored) == len(experiment.cases) * 2 * 3
         grid = experiment.name == "ppca-heatmap"
         for row in rows:
-            one = stored[row["case"], int(row["n"]), int(row["trial"]), seeds[experiment.name, row["trial"]]]
+            one = stored[
+                row["case"], int(row["n"]), int(row["trial"]), seeds[experiment.name, row["trial"]]
+            ]
             for name in experiment.all_methods:
                 statistic, pvalue = one[name]
                 assert float(row[f"{name} p"]) == pvalue
-                assert f"{name} statistic" not in row if grid else float(row[f"{name} statistic"]) == statistic
+                assert (
+                    f"{name} statistic" not in row
+                    if grid
+                    else float(row[f"{name} statistic"]) == statistic
+                )
 
 
 def test_trials_of_the_same_number_have_their_seeds_beside_them(tmp_path):
     experiment, store = experiment_named("lda-problem2"), Store(tmp_path / "study.sqlite")
     for trial, seed in ((0, 5), (1, 6), (1, 7)):
         store.write(
-            experiment, trial, seed, [Outcome("", "ours", 100, alpha, 1.0, 0.16, False, 1.0) for alpha in experiment.alphas]
+            experiment,
+            trial,
+            seed,
+            [Outcome("", "ours", 100, alpha, 1.0, 0.16, False, 1.0) for alpha in experiment.alphas],
         )
     folder.write_folder([experiment], store, tmp_path)
     assert (tmp_path / "lda-problem2.csv").read_text() == (
-        "case,n,trial,seed,ours statistic,ours p\n,100,0,5,1,0.16\n,100,1,6,1,0.16\n,100,1,7,1,0.16\n"
+        "case,n,trial,seed,ours statistic,ours p\n,100,0,5,1,0.16\n,100,1,6,1,0.16\n"
+        ",100,1,7,1,0.16\n"
     )
-    assert (tmp_path / "seeds.csv").read_text() == "experiment,trial,seed\nlda-problem2,0,5\nlda-problem2,1,6\nlda-problem2,1,7\n"
+    assert (
+        tmp_path / "seeds.csv"
+    ).read_text() == "experiment,trial,seed\nlda-problem2,0,5\nlda-problem2,1,6\nlda-problem2,1,7\n"
 
 
 @pytest.mark.parametrize(
-    ("pvalue", "expected"), [(0.123456, "0.1235"), (0.0500004, "0.0500004"), (0.04999999, "0.05"), (0.0099999, "0.01"), (1.0, "1")]
+    ("pvalue", "expected"),
+    [
+        (0.123456, "0.1235"),
+        (0.0500004, "0.0500004"),
+        (0.04999999, "0.05"),
+        (0.0099999, "0.01"),
+        (1.0, "1"),
+    ],
 )
 def test_decisions_follow_from_the_digits_that_are_kept(pvalue, expected):
     assert folder.rounded(pvalue, (0.01, 0.05)) == expected
@@ -177,21 +225,32 @@ def test_decisions_follow_from_the_digits_that_are_kept(pvalue, expected):
 
 def test_list_has_a_line_for_each(capsys):
     assert main(["reproduce", "list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [one.name for one in EXPERIMENTS]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        one.name for one in EXPERIMENTS
+    ]
 
 
 def test_methods_have_names():
     assert method_name("lksd-cov") == "LKSD (IMQ-cov)"
     assert method_name("ours") == "ours"
     every = {method for experiment in EXPERIMENTS for method in experiment.all_methods}
-    assert all(method_name(method).partition(" (")[0] not in method.split("-") for method in every - {"ours"})
+    assert all(
+        method_name(method).partition(" (")[0] not in method.split("-")
+        for method in every - {"ours"}
+    )
 
 
 BAD = {
-    "an unknown experiment": (("table99",), "'table99': expected an experiment, or a table or figure"),
+    "an unknown experiment": (
+        ("table99",),
+        "'table99': expected an experiment, or a table or figure",
+    ),
     "a name after list": (("list", "table1"), "list: expected no name after it; got 'table1'"),
     "show without a name": (("show",), "show: expected the name of an experiment"),
-    "a name after export": (("export", "table1"), "export: expected no name after it; got 'table1'"),
+    "a name after export": (
+        ("export", "table1"),
+        "export: expected no name after it; got 'table1'",
+    ),
     "no trials": (("table1", "--trials", "0"), "--trials: expected at least 1; got 0"),
     "no processes": (("table1", "--processes", "0"), "--processes: expected at least 1"),
     "a sample of two": (("table1", "--n", "2"), "--n: expected sample sizes of at least 4"),
@@ -200,9 +259,18 @@ BAD = {
     "an unknown method": (("table1", "--methods", "hsic"), "--methods: expected one of 'mmd-eq'"),
     "an unknown case": (("figure6", "--cases", "7"), "--cases: expected one of '0.5'"),
     "a negative seed": (("table1", "--seed", "-1"), "seed: expected an integer of at least 0"),
-    "a store in no folder": (("table1", "--store", "no/a.sqlite"), "store: expected a folder that exists"),
-    "arXiv without data": (("table3", "--trials", "1"), "arxiv-probability needs a snapshot of arXiv"),
-    "arXiv with no such data": (("table3", "--data", "none.gz"), "expected a snapshot of arXiv; there is no such file"),
+    "a store in no folder": (
+        ("table1", "--store", "no/a.sqlite"),
+        "store: expected a folder that exists",
+    ),
+    "arXiv without data": (
+        ("table3", "--trials", "1"),
+        "arxiv-probability needs a snapshot of arXiv",
+    ),
+    "arXiv with no such data": (
+        ("table3", "--data", "none.gz"),
+        "expected a snapshot of arXiv; there is no such file",
+    ),
     "arXiv with other lines": (("table3", "--data", "lines.json"), "line 1 is not"),
     "arXiv without a category": (("table3", "--data", "few.json"), "none is of"),
 }

@@ -18,7 +18,11 @@ def real_trial(methods, **options):
     """Normal models with means 0.4, 0.3 and 0.0 on normal data."""
     x = np.random.default_rng(0).normal(size=(50, 3))
     means = {"a": (0.4, 0.0), "b": (0.3, 0.0), "same": (0.0, 0.0)}
-    scored = {(mean, role): Scored((mean - x + 0.01 * role,)) for mean in (0.4, 0.3, 0.0) for role in (1, 2)}
+    scored = {
+        (mean, role): Scored((mean - x + 0.01 * role,))
+        for mean in (0.4, 0.3, 0.0)
+        for role in (1, 2)
+    }
     task = Task(0, SEED, SIZES, methods, tuple(means), (ALPHA,))
     found = run_tests(
         task,
@@ -28,7 +32,11 @@ def real_trial(methods, **options):
         kernel=lambda name: IMQ(2.0),
         **options,
     )
-    return x, {case: (scored[p, 1].parts[0], scored[q, 2].parts[0]) for case, (p, q) in means.items()}, found
+    return (
+        x,
+        {case: (scored[p, 1].parts[0], scored[q, 2].parts[0]) for case, (p, q) in means.items()},
+        found,
+    )
 
 
 @pytest.mark.parametrize("limit", [1_000, 1])
@@ -39,7 +47,9 @@ def test_tests_of_a_trial_are_those_of_compare_scores(limit, monkeypatch):
         kernel = PerCoordinate.median(x[: one.n]) if one.method == "ours" else IMQ(2.0)
         calibration = "normal" if one.method == "lksd-imq" else "auto"
         p, q = scores[one.case]
-        expected = lksd.compare_scores(x[: one.n], p[: one.n], q[: one.n], kernel, calibration=calibration, seed=SEED)
+        expected = lksd.compare_scores(
+            x[: one.n], p[: one.n], q[: one.n], kernel, calibration=calibration, seed=SEED
+        )
         assert one.statistic == pytest.approx(expected.statistic, rel=1e-9)
         assert one.pvalue == pytest.approx(expected.pvalue, abs=1e-6)
         assert one.reject == expected.reject
@@ -47,11 +57,19 @@ def test_tests_of_a_trial_are_those_of_compare_scores(limit, monkeypatch):
 
 def test_variances_are_those_of_compare_scores():
     kinds = ("jackknife", "ustat", "vstat", "regularised")
-    x, scores, found = real_trial(tuple(f"{kind}-imq" for kind in kinds), judged=lambda kind: (kind, "normal"))
+    x, scores, found = real_trial(
+        tuple(f"{kind}-imq" for kind in kinds), judged=lambda kind: (kind, "normal")
+    )
     for one in found:
         p, q = scores[one.case]
         expected = lksd.compare_scores(
-            x[: one.n], p[: one.n], q[: one.n], IMQ(2.0), variance=one.method.partition("-")[0], calibration="normal", seed=SEED
+            x[: one.n],
+            p[: one.n],
+            q[: one.n],
+            IMQ(2.0),
+            variance=one.method.partition("-")[0],
+            calibration="normal",
+            seed=SEED,
         )
         assert one.statistic == pytest.approx(expected.statistic, rel=1e-9, nan_ok=True)
         assert one.pvalue == pytest.approx(expected.pvalue, abs=1e-9)
@@ -87,7 +105,9 @@ def test_two_operators_and_the_mmd_are_those_of_compare():
         if one.method == "mmd-imq":
             assert one.statistic == pytest.approx(mmd.statistic, rel=1e-9)
         elif one.method == "ours":
-            assert one.statistic == pytest.approx(max(test.statistic for test in both.tests), rel=1e-9)
+            assert one.statistic == pytest.approx(
+                max(test.statistic for test in both.tests), rel=1e-9
+            )
             assert one.pvalue == pytest.approx(both.pvalue, abs=1e-6)
         else:
             smaller = min((*both.tests, mmd), key=lambda result: result.pvalue)

@@ -40,7 +40,8 @@ def test_named_models_are_called_so_and_nothing_else_differs(name):
     text = said(named)
     assert not re.search(r"\b[PQ]\b", text)
     back = text.replace("10 factors", "Q").replace("2 factors", "P")
-    assert re.sub(r"[ -]+", " ", back) == re.sub(r"[ -]+", " ", said(plain))  # but for the width of the columns
+    # but for the width of the columns
+    assert re.sub(r"[ -]+", " ", back) == re.sub(r"[ -]+", " ", said(plain))
     assert named.favours == (plain.favours and dict(zip("PQ", NAMES, strict=True))[plain.favours])
 
 
@@ -56,11 +57,13 @@ def test_what_was_tested_together_has_the_names_too():
 def test_tests_that_disagree_name_the_models():
     one = compared(0.1)
     one, other = (
-        replace(one, statistic=t, pvalue=p, pvalue_reverse=1 - p, operator=o) for t, p, o in ((3, 0.01, "A"), (-3, 0.99, "B"))
+        replace(one, statistic=t, pvalue=p, pvalue_reverse=1 - p, operator=o)
+        for t, p, o in ((3, 0.01, "A"), (-3, 0.99, "B"))
     )
     disputed = replace(one, tests=(one, other)).with_names(NAMES)
     assert disputed.sentence == (
-        "The tests disagree: A says that 10 factors fits better (p = 0.0100), B that 2 factors does (p = 0.0100)."
+        "The tests disagree: A says that 10 factors fits better (p = 0.0100), B that 2 factors "
+        "does (p = 0.0100)."
     )
 
 

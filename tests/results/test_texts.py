@@ -28,7 +28,11 @@ def test_a_report_says_what_its_parts_are():
     page = report_page(rejected)
     assert f"p-value  {THREE}" in str(rejected)
     assert f"The p-value comes from: {THREE}, Edgeworth with a = " in page
-    for heading in ("Observations that favour Q most", "Power of a replication", "Reproduce this result"):
+    for heading in (
+        "Observations that favour Q most",
+        "Power of a replication",
+        "Reproduce this result",
+    ):
         assert f">{heading}</h" in page
     assert "<summary>Full output</summary>" in rejected._repr_html_()
     undecided = lksd.compare_scores(X, -(X - 0.3), -X, IMQ(2.0), alpha=0.001)
@@ -38,18 +42,29 @@ def test_a_report_says_what_its_parts_are():
 @pytest.mark.parametrize("margin", [0.0, 0.01])
 def test_a_ranking_says_what_is_tested(margin):
     ranked = lksd.rank_scores(X, {"a": -X, "b": -(X - 1), "c": -X / 2}, IMQ(2.0), margin=margin)
-    by = "the squared discrepancy of A exceeds that of B by at most 0.01" if margin else "A fits at least as well as B"
+    by = (
+        "the squared discrepancy of A exceeds that of B by at most 0.01"
+        if margin
+        else "A fits at least as well as B"
+    )
     assert ranked.question == f"H0, for every ordered pair (A, B): {by}"
     assert "p-values: the largest of three (joint bootstrap, Edgeworth, normal)" in str(ranked)
     page = " ".join(ranking_page(ranked, "").split())
-    assert "Adjusted p tests whether any other model fits better, corrected for all pairs (max-T)." in page
+    assert (
+        "Adjusted p tests whether any other model fits better, corrected for all pairs (max-T)."
+        in page
+    )
     assert "Models with adjusted p above 0.05 form the confidence set. Selective p" in page
 
 
 def test_the_part_of_the_chains_in_words():
     quality = lksd.Diagnostics("HMC", "HMC", 1.01, 200.0, 0, noise_share=0.0123, start_shift=0.04)
     assert str(quality).splitlines()[-1] == (
-        "MCMC error accounts for 1.23% of the variance of the difference; the chains' starting points shift T by at most 0.04."
+        "MCMC error accounts for 1.23% of the variance of the difference; the chains' starting "
+        "points shift T by at most 0.04."
     )
     alone = lksd.Diagnostics("HMC", None, 1.01, 200.0, 0, noise_share=0.0123)
-    assert str(alone).splitlines()[-1] == "MCMC error accounts for 1.23% of the variance of the statistic."
+    assert (
+        str(alone).splitlines()[-1]
+        == "MCMC error accounts for 1.23% of the variance of the statistic."
+    )

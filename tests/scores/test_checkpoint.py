@@ -1,4 +1,6 @@
-"""A run that was killed goes on with the same digits; a checkpoint of anything else is refused and stays as it is."""
+"""A run that was killed goes on with the same digits; a checkpoint of anything else is refused and
+stays as it is.
+"""
 
 import signal
 import sqlite3
@@ -38,7 +40,9 @@ class Counting(Engine):
         self.rows = 0
 
     def map(self, setup, shared, items, at_once=None):
-        for item, found in zip(items := list(items), Local().map(setup, shared, items, 1), strict=True):
+        for item, found in zip(
+            items := list(items), Local().map(setup, shared, items, 1), strict=True
+        ):
             self.rows += len(item[0].x) if isinstance(item, tuple) else 0  # others are tiles
             yield found
 
@@ -110,7 +114,10 @@ lksd.estimate_scores(model, x, **options, batch_size=16, checkpoint={str(path)!r
     kept = parts_in(path)
     assert 3 <= kept < 13
     engine = Counting()
-    assert_same(lksd.estimate_scores(MODEL, X, **OPTIONS, batch_size=48, checkpoint=path, engine=engine), whole)
+    assert_same(
+        lksd.estimate_scores(MODEL, X, **OPTIONS, batch_size=48, checkpoint=path, engine=engine),
+        whole,
+    )
     assert engine.rows == len(X) - 16 * kept  # what was finished is not run again
 
 
@@ -160,7 +167,10 @@ OTHERS = {
 def test_another_run_is_refused(name, stopped):
     content = stopped.read_bytes()
     other, message = OTHERS[name]
-    with pytest.raises(ValueError, match=f"checkpoint: expected one of the same data, model and settings; .*{message}"):
+    with pytest.raises(
+        ValueError,
+        match=f"checkpoint: expected one of the same data, model and settings; .*{message}",
+    ):
         other(stopped)
     assert stopped.read_bytes() == content
 
@@ -182,10 +192,16 @@ def test_a_model_whose_code_changed_is_refused(tmp_path):
     path, sampler = tmp_path / "scores", lksd.samplers.MALA(step_size=0.1)
 
     def run(model):
-        return lksd.estimate_scores(model(np.ones((3, 1))), X[:20], warmup=2, draws=4, sampler=sampler, checkpoint=path)
+        return lksd.estimate_scores(
+            model(np.ones((3, 1))), X[:20], warmup=2, draws=4, sampler=sampler, checkpoint=path
+        )
 
     run(Shifted)
-    changed = type("Shifted", (Shifted,), {"log_likelihood": lambda self, x, z: -jnp.sum((x - self.weight @ z) ** 2) / 3})
+    changed = type(
+        "Shifted",
+        (Shifted,),
+        {"log_likelihood": lambda self, x, z: -jnp.sum((x - self.weight @ z) ** 2) / 3},
+    )
     with pytest.raises(ValueError, match="is of a model or sampler whose code or options differ"):
         run(changed)
 
@@ -194,12 +210,22 @@ def test_a_model_whose_code_changed_is_refused(tmp_path):
 def test_stages_are_kept_apart(tmp_path):
     """The modified posterior of every neighbour runs after the chains of the observations."""
     rng = np.random.default_rng(0)
-    model, x, path = LDA(np.full(2, 0.5), rng.dirichlet(np.ones(5), 2)), rng.integers(0, 5, (8, 2)), tmp_path / "scores"
-    options = OPTIONS | {"chains": 1, "control_variates": "none", "operator": ("difference", "barker")}
+    model, x, path = (
+        LDA(np.full(2, 0.5), rng.dirichlet(np.ones(5), 2)),
+        rng.integers(0, 5, (8, 2)),
+        tmp_path / "scores",
+    )
+    options = OPTIONS | {
+        "chains": 1,
+        "control_variates": "none",
+        "operator": ("difference", "barker"),
+    }
     alone = lksd.estimate_scores(model, x, **options)
     for _ in range(2):
         engine = Counting()
-        assert_same(lksd.estimate_scores(model, x, **options, checkpoint=path, engine=engine), alone)
+        assert_same(
+            lksd.estimate_scores(model, x, **options, checkpoint=path, engine=engine), alone
+        )
     assert engine.rows == 0
     with closing(sqlite3.connect(path)) as connection, connection:
         assert [row[0] for row in connection.execute("SELECT stage FROM stages")] == ["/0", "/1"]
@@ -222,7 +248,11 @@ def test_a_file_of_something_else_stays_as_it_is(name, tmp_path):
     path = tmp_path / "file"
     FILES[name](path)
     content = path.read_bytes()
-    with pytest.raises(ValueError, match=r"checkpoint: expected a file that an earlier run made, or none; .* is something else"):
+    with pytest.raises(
+        ValueError,
+        match=r"checkpoint: expected a file that an earlier run made, or none; .* is something "
+        r"else",
+    ):
         lksd.estimate_scores(MODEL, X, **OPTIONS, checkpoint=path)
     assert path.read_bytes() == content
 
@@ -243,10 +273,23 @@ def test_an_empty_file_is_a_new_checkpoint(tmp_path, whole):
 
 
 def test_on_the_command_line(lksd_command, folder):
-    arguments = ["rank", "x.npy", "models.py:p", "models.py:q", "--no-exact", "--draws", "20", "--warmup", "10", "--json"]
+    arguments = [
+        "rank",
+        "x.npy",
+        "models.py:p",
+        "models.py:q",
+        "--no-exact",
+        "--draws",
+        "20",
+        "--warmup",
+        "10",
+        "--json",
+    ]
     plain = lksd_command(*arguments)
     for _ in range(2):
         assert lksd_command(*arguments, "--checkpoint", "ranked.scores") == plain
     code, _, error = lksd_command(*arguments, "--checkpoint", "ranked.scores", "--seed", "1")
     assert (code, error.count("\n")) == (2, 1)
-    assert "is of other settings (seed, index, operator, sampler or lengths) for models.py:p" in error
+    assert (
+        "is of other settings (seed, index, operator, sampler or lengths) for models.py:p" in error
+    )

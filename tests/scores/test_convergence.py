@@ -1,4 +1,6 @@
-"""Chains that fail are run again, what remains is named, and no verdict rests on it; scores against quadrature."""
+"""Chains that fail are run again, what remains is named, and no verdict rests on it; scores against
+quadrature.
+"""
 
 import sqlite3
 import warnings
@@ -20,7 +22,9 @@ LENGTH = {"warmup": 300, "draws": 1_500}
 
 
 class ScaleMixture(LatentVariableModel):
-    """x = exp(z/2) e with standard normal z and e: from a prior start an outlier's z is far away, and its gradient huge."""
+    """x = exp(z/2) e with standard normal z and e: from a prior start an outlier's z is far away,
+    and its gradient huge.
+    """
 
     dim: int
 
@@ -42,7 +46,10 @@ class TwoBasins(LatentVariableModel):
     weight: float
 
     def log_prior(self, z):
-        near = [jnp.log(w) - 50 * (z[0] - m) ** 2 for w, m in ((self.weight, 3.0), (1 - self.weight, -3.0))]
+        near = [
+            jnp.log(w) - 50 * (z[0] - m) ** 2
+            for w, m in ((self.weight, 3.0), (1 - self.weight, -3.0))
+        ]
         return jnp.logaddexp(*near)
 
     def log_likelihood(self, x, z):
@@ -69,7 +76,10 @@ def student(freedom, dim, seed):
 
 
 def check_scores(x, seed):
-    found, wanted = lksd.estimate_scores(ScaleMixture(x.shape[1]), x, seed=seed, **LENGTH), exact_score(x)
+    found, wanted = (
+        lksd.estimate_scores(ScaleMixture(x.shape[1]), x, seed=seed, **LENGTH),
+        exact_score(x),
+    )
     assert np.sqrt(np.mean((found.score - wanted) ** 2) / np.mean(wanted**2)) < 0.03
     assert (np.abs(found.score - wanted) < 5 * found.mcse).all()
     assert found.converged.all()
@@ -98,14 +108,21 @@ def test_reruns_depend_on_seed_and_id_alone():
     rows = np.concatenate([[np.argmax(np.abs(x))], np.flatnonzero(np.abs(x) < 1)[:5]])
     for options in ({}, {"batch_size": 1}):
         few = lksd.estimate_scores(ScaleMixture(1), x[rows], index=rows, **LENGTH, **options)
-        assert few.notes[0] == "1 observation was run again by itself, since its chains had not converged; now they have."
+        assert (
+            few.notes[0]
+            == "1 observation was run again by itself, since its chains had not converged; now "
+            "they have."
+        )
         for name in ("score", "mcse", "batch_means", "rhat", "ess"):
             np.testing.assert_array_equal(getattr(few, name), getattr(whole, name)[rows])
 
 
 def test_plain_chains_are_judged_and_not_run_again():
     x = student(3, 1, 1)
-    with pytest.warns(lksd.LksdWarning, match=r"chains have not converged at 1 of 80 observations \(8\): R-hat is 2\.2") as said:
+    with pytest.warns(
+        lksd.LksdWarning,
+        match=r"chains have not converged at 1 of 80 observations \(8\): R-hat is 2\.2",
+    ) as said:
         found = lksd.estimate_scores(ScaleMixture(1), x, control_variates="none", **LENGTH)
     np.testing.assert_array_equal(np.flatnonzero(~found.converged), [8])
     assert found.notes == (str(said[0].message),)
@@ -115,7 +132,9 @@ def test_where_all_is_well_nothing_is_compiled_or_run_again(tmp_path):
     model, x = PPCA(np.ones((3, 1)), 0.7), np.random.default_rng(0).normal(size=(30, 3))
     before = set(_jax.programs.found)
     found = lksd.estimate_scores(model, x, exact=False, checkpoint=tmp_path / "kept", draws=401)
-    new = [key for key in _jax.programs.found if key not in before and repr(run_batch) in repr(key[0])]
+    new = [
+        key for key in _jax.programs.found if key not in before and repr(run_batch) in repr(key[0])
+    ]
     assert len(new) == 1
     assert found.converged.all()
     assert found.notes == ()
@@ -144,7 +163,9 @@ def test_faults_of_the_sampler_are_repaired_or_refused():
     wild = {"exact": False, "sampler": HMC(step_size=60.0, inverse_mass_matrix=np.ones(1))}
     found = lksd.estimate_scores(model, x, **wild)  # every chain of every observation
     assert np.abs(found.score - lksd.estimate_scores(model, x).score).max() < 1e-8
-    with pytest.raises(ValueError, match=r"sampler: (most steps|no proposal).* \(20 of 20 observations\)"):
+    with pytest.raises(
+        ValueError, match=r"sampler: (most steps|no proposal).* \(20 of 20 observations\)"
+    ):
         lksd.estimate_scores(model, x, control_variates="none", **wild)
 
 
@@ -160,8 +181,12 @@ def test_halves_of_chains_that_disagree_about_one_coordinate():
 
 @pytest.fixture(scope="module")
 def basins():
-    """Data of the model with two basins, its scores, and those of a model that is right but for its scale."""
-    x = np.random.default_rng(0).choice([-0.3, 0.3], size=(80, 1)) + np.random.default_rng(1).normal(size=(80, 1))
+    """Data of the model with two basins, its scores, and those of a model that is right but for its
+    scale.
+    """
+    x = np.random.default_rng(0).choice([-0.3, 0.3], size=(80, 1)) + np.random.default_rng(
+        1
+    ).normal(size=(80, 1))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         scores = lksd.estimate_scores(TwoBasins(0.5), x)
@@ -187,8 +212,12 @@ def test_chains_that_cannot_cross_are_never_a_verdict(basins, tmp_path):
     quality = answers[0].diagnostics
     assert quality.withheld == answers[0].withheld
     assert [one.model for one in quality.unconverged] == ["P"]
-    np.testing.assert_array_equal(quality.unconverged[0].observations, np.flatnonzero(~scores.converged))
-    assert [one.unconverged == () for one in answers[1].diagnostics] == [name == "other" for name in answers[1].names]
+    np.testing.assert_array_equal(
+        quality.unconverged[0].observations, np.flatnonzero(~scores.converged)
+    )
+    assert [one.unconverged == () for one in answers[1].diagnostics] == [
+        name == "other" for name in answers[1].names
+    ]
 
 
 def test_warnings_name_the_model_and_point_at_the_callers_line(basins):
@@ -208,6 +237,8 @@ def test_the_papers_preset_withholds_too():
     x, slow = student(3, 1, 1), MALA(step_size=1e-6)
     said = "^[PQ]: chains have not converged at"
     with pytest.warns(lksd.LksdWarning, match=said):
-        result = lksd.compare(x, ScaleMixture(1), ScaleMixture(1), preset="paper", sampler=slow, warmup=10, draws=100)
+        result = lksd.compare(
+            x, ScaleMixture(1), ScaleMixture(1), preset="paper", sampler=slow, warmup=10, draws=100
+        )
     assert result.withheld is not None
     assert "run again" not in str(result)

@@ -36,7 +36,9 @@ class Decoder(LatentVariableModel):
     def sample(self, key):
         key_z, key_x = jax.random.split(key)
         z = jax.random.normal(key_z, (self.weight.shape[1],))
-        return z, jnp.tanh(self.weight @ z) + self.sd * jax.random.normal(key_x, (self.weight.shape[0],))
+        return z, jnp.tanh(self.weight @ z) + self.sd * jax.random.normal(
+            key_x, (self.weight.shape[0],)
+        )
 
 
 def exact(model=MODEL, x=X):
@@ -54,7 +56,13 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize(
     "sampler",
-    [HMC(), NUTS(), pytest.param(MALA(), marks=SLOW), pytest.param(RandomWalk(), marks=SLOW), pytest.param(Exact(), marks=SLOW)],
+    [
+        HMC(),
+        NUTS(),
+        pytest.param(MALA(), marks=SLOW),
+        pytest.param(RandomWalk(), marks=SLOW),
+        pytest.param(Exact(), marks=SLOW),
+    ],
     ids=lambda s: type(s).__name__,
 )
 def test_plain_means_lie_within_their_errors(sampler):
@@ -65,7 +73,9 @@ def test_plain_means_lie_within_their_errors(sampler):
     assert found.mcse.min() > 0
 
 
-@pytest.mark.parametrize("model", [MODEL, FactorAnalysis(RNG.normal(size=(6, 3)), np.linspace(0.3, 2, 6))], ids=str)
+@pytest.mark.parametrize(
+    "model", [MODEL, FactorAnalysis(RNG.normal(size=(6, 3)), np.linspace(0.3, 2, 6))], ids=str
+)
 def test_control_variates_are_exact_for_gaussian_posteriors(model):
     found = sampled(model, draws=50)
     assert "control variates" in found.method
@@ -73,7 +83,11 @@ def test_control_variates_are_exact_for_gaussian_posteriors(model):
 
 
 def test_mixture_by_exact_draws():
-    model = GaussianMixture([0.4, 0.6], np.array([[-1.0, 0.0], [1.5, 1.0]]), np.array([np.eye(2), [[2.0, 0.5], [0.5, 1.0]]]))
+    model = GaussianMixture(
+        [0.4, 0.6],
+        np.array([[-1.0, 0.0], [1.5, 1.0]]),
+        np.array([np.eye(2), [[2.0, 0.5], [0.5, 1.0]]]),
+    )
     x = RNG.normal(size=(15, 2))
     found = sampled(model, x, draws=4000)
     assert found.method.startswith("Exact")
@@ -88,18 +102,27 @@ def test_nonlinear_decoder_by_importance_sampling():
     x = np.random.default_rng(2).normal(size=(6, 5))
     z = np.random.default_rng(3).normal(size=(400_000, 2))
     mean = np.tanh(z @ weight.T)
-    for point, score, error in zip(x, *(getattr(sampled(model, x, draws=4000), name) for name in ("score", "mcse")), strict=True):
+    for point, score, error in zip(
+        x,
+        *(getattr(sampled(model, x, draws=4000), name) for name in ("score", "mcse")),
+        strict=True,
+    ):
         log_weights = -np.sum((point - mean) ** 2, 1) / (2 * sd**2)
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
         expected = -(point - weights @ mean) / sd**2
-        spread = np.sqrt(weights**2 @ (mean - weights @ mean) ** 2) / sd**2  # of the importance estimate
+        # of the importance estimate
+        spread = np.sqrt(weights**2 @ (mean - weights @ mean) ** 2) / sd**2
         assert (np.abs(score - expected) < 6 * np.hypot(error, spread)).all()
 
 
 def test_mcse_is_honest():
-    """Two hundred copies of one observation: independent chains, whose z-scores have standard deviation one."""
-    found = sampled(x=np.repeat(X[:1], 200, 0), warmup=100, draws=4000, chains=1, control_variates="none")
+    """Two hundred copies of one observation: independent chains, whose z-scores have standard
+    deviation one.
+    """
+    found = sampled(
+        x=np.repeat(X[:1], 200, 0), warmup=100, draws=4000, chains=1, control_variates="none"
+    )
     z = (found.score - exact(x=X[:1])) / found.mcse
     assert found.ess.min() > 200
     assert 0.9 <= z.std() <= 1.15
@@ -107,7 +130,9 @@ def test_mcse_is_honest():
 
 @SLOW
 def test_control_variates_have_no_bias_of_one_sign():
-    """With few draws of a nonlinear model, the mean error over many chains is nil within its standard error."""
+    """With few draws of a nonlinear model, the mean error over many chains is nil within its
+    standard error.
+    """
     weight = np.random.default_rng(1).normal(size=(3, 2))
     model, x = Decoder(weight, 0.7), np.repeat(np.array([[0.5, -0.4, 0.9]]), 400, 0)
     long = sampled(model, x[:16], warmup=500, draws=20_000).score
@@ -133,7 +158,9 @@ def test_observations_are_independent_of_their_company(control):
 
 def test_seeds_differ_and_repeat():
     options = {"draws": 40, "warmup": 10, "control_variates": "none"}
-    np.testing.assert_array_equal(sampled(seed=3, **options).score, sampled(seed=3, **options).score)
+    np.testing.assert_array_equal(
+        sampled(seed=3, **options).score, sampled(seed=3, **options).score
+    )
     assert np.abs(sampled(seed=3, **options).score - sampled(seed=4, **options).score).min() > 0
 
 
@@ -183,14 +210,19 @@ def test_save_and_load(tmp_path):
 def begun(initial, seed=0):
     """Where chains that never move begin, from their conditional scores."""
     frozen = MALA(step_size=1e-30)
-    found = sampled(x=np.repeat(X[:1], 400, 0), sampler=frozen, warmup=0, draws=1, initial=initial, seed=seed)
+    found = sampled(
+        x=np.repeat(X[:1], 400, 0), sampler=frozen, warmup=0, draws=1, initial=initial, seed=seed
+    )
     mean = X[:1] + found.score * float(MODEL.noise_scale) ** 2
     return np.linalg.lstsq(MODEL.weight, (mean - MODEL.mean).T, rcond=None)[0].T
 
 
 def test_chains_begin_where_they_are_told():
     normal = begun(NormalStart(np.array([1.0, -2.0]), 0.5))
-    assert all(stats.kstest((normal[:, i] - mean) / 0.5, "norm").pvalue > 1e-3 for i, mean in enumerate((1.0, -2.0)))
+    assert all(
+        stats.kstest((normal[:, i] - mean) / 0.5, "norm").pvalue > 1e-3
+        for i, mean in enumerate((1.0, -2.0))
+    )
     assert stats.kstest(begun(BoxStart(-2.0, 2.0)).ravel(), stats.uniform(-2, 4).cdf).pvalue > 1e-3
     assert stats.kstest(begun(None).ravel(), "norm").pvalue > 1e-3
 
@@ -200,7 +232,8 @@ def test_linear_algebra_in_chains_does_not_hang():
     code = """
 import numpy as np, lksd
 rng = np.random.default_rng(0)
-model = lksd.models.GaussianMixture(np.full(10, 0.1), rng.normal(size=(10, 40)), np.stack([np.eye(40)] * 10))
+means, covariances = rng.normal(size=(10, 40)), np.stack([np.eye(40)] * 10)
+model = lksd.models.GaussianMixture(np.full(10, 0.1), means, covariances)
 lksd.estimate_scores(model, rng.normal(size=(80, 40)), exact=False)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
@@ -211,8 +244,15 @@ def test_to_arviz():
 
     found = sampled(draws=40, control_variates="none")
     data = found.to_arviz()
-    assert dict(data.posterior.sizes) == {"chain": 2, "draw": 10, "observation": 20, "coordinate": 6}
-    np.testing.assert_allclose(data.posterior["score"].mean(("chain", "draw")), found.score, rtol=1e-12)
+    assert dict(data.posterior.sizes) == {
+        "chain": 2,
+        "draw": 10,
+        "observation": 20,
+        "coordinate": 6,
+    }
+    np.testing.assert_allclose(
+        data.posterior["score"].mean(("chain", "draw")), found.score, rtol=1e-12
+    )
     np.testing.assert_array_equal(data.constant_data["rhat"], found.rhat)
     assert len(arviz.summary(data, var_names=["score"])) == 20 * 6
     with pytest.raises(ValueError, match="exact, so there are no chains"):
@@ -220,7 +260,13 @@ def test_to_arviz():
 
 
 def test_poor_mixing_is_warned_of():
-    slow = {"exact": False, "sampler": MALA(step_size=1e-6), "warmup": 10, "draws": 200, "control_variates": "none"}
+    slow = {
+        "exact": False,
+        "sampler": MALA(step_size=1e-6),
+        "warmup": 10,
+        "draws": 200,
+        "control_variates": "none",
+    }
     with pytest.warns(lksd.LksdWarning, match="chains have not converged at 20 of 20 observations"):
         lksd.estimate_scores(MODEL, X, **slow)
 
@@ -281,20 +327,56 @@ Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
 @pytest.mark.parametrize(
     ("model", "x", "options", "kind", "message"),
     [
-        (Broken("nan"), Y_FAR, {}, ValueError, "log_likelihood is not finite at the initial point for observation 4"),
-        (Broken("prior"), Y, {}, ValueError, "log_prior is not finite at the initial point for observation 0"),
-        (Broken("shape"), Y, {}, ValueError, "log_likelihood of Broken to return one number; got shape"),
+        (
+            Broken("nan"),
+            Y_FAR,
+            {},
+            ValueError,
+            "log_likelihood is not finite at the initial point for observation 4",
+        ),
+        (
+            Broken("prior"),
+            Y,
+            {},
+            ValueError,
+            "log_prior is not finite at the initial point for observation 0",
+        ),
+        (
+            Broken("shape"),
+            Y,
+            {},
+            ValueError,
+            "log_likelihood of Broken to return one number; got shape",
+        ),
         (Silent(), Y, {}, TypeError, "neither sample"),
         (Unnormalised(), Y, {}, ValueError, "sample_likelihood"),
         (Broken, Y, {}, TypeError, "expected an instance"),
         (3, Y, {}, TypeError, "expected an instance"),
-        (MODEL, Y, {"exact": False}, ValueError, r"expected sample\(key\) of PPCA to return .* of shape \(2,\)"),
+        (
+            MODEL,
+            Y,
+            {"exact": False},
+            ValueError,
+            r"expected sample\(key\) of PPCA to return .* of shape \(2,\)",
+        ),
         (Broken(""), Y, {"exact": True}, ValueError, "has neither log_marginal"),
         (Broken(""), Y, {"sampler": HMC}, TypeError, "sampler: expected a sampler"),
         (Broken(""), Y, {"draws": 0}, ValueError, "draws: expected an integer of at least 1"),
         (Broken(""), Y, {"warmup": -1}, ValueError, "warmup: expected an integer of at least 0"),
-        (Broken(""), Y, {"index": [0, 0, 1, 2, 3, 4]}, ValueError, "index: expected 6 different integers"),
-        (Broken(""), Y, {"control_variates": "yes"}, ValueError, "control_variates: expected one of"),
+        (
+            Broken(""),
+            Y,
+            {"index": [0, 0, 1, 2, 3, 4]},
+            ValueError,
+            "index: expected 6 different integers",
+        ),
+        (
+            Broken(""),
+            Y,
+            {"control_variates": "yes"},
+            ValueError,
+            "control_variates: expected one of",
+        ),
         (Broken(""), Y, {"sampler": Exact()}, ValueError, "has no sample_posterior"),
         (
             MODEL,
@@ -310,11 +392,35 @@ Y_FAR = np.where(np.arange(6)[:, None] == 4, 200.0, Y)
             ValueError,
             "no proposal was accepted",
         ),
-        (Swapped(), Y, {}, ValueError, r"expected sample\(key\) of Swapped to return \(z, x\) with x of shape \(2,\)"),
-        (Scalar(), Y, {}, ValueError, r"expected an exact score of shape \(2,\); Scalar returned \(\)"),
+        (
+            Swapped(),
+            Y,
+            {},
+            ValueError,
+            r"expected sample\(key\) of Swapped to return \(z, x\) with x of shape \(2,\)",
+        ),
+        (
+            Scalar(),
+            Y,
+            {},
+            ValueError,
+            r"expected an exact score of shape \(2,\); Scalar returned \(\)",
+        ),
         (Broken(""), Y, {"initial": 3}, TypeError, "initial: expected a start such as"),
-        (MODEL, X, {"exact": False, "initial": NormalStart(np.ones(3))}, ValueError, "one for each of the 2 latent coordinates"),
-        (MODEL, X, {"exact": False, "progress": "yes"}, TypeError, "progress: expected True, False or None"),
+        (
+            MODEL,
+            X,
+            {"exact": False, "initial": NormalStart(np.ones(3))},
+            ValueError,
+            "one for each of the 2 latent coordinates",
+        ),
+        (
+            MODEL,
+            X,
+            {"exact": False, "progress": "yes"},
+            TypeError,
+            "progress: expected True, False or None",
+        ),
     ],
 )
 def test_bad_input(model, x, options, kind, message):

@@ -1,4 +1,6 @@
-"""A model is tested on its own draws: the identities hold exactly, mistakes are reported, right models are not."""
+"""A model is tested on its own draws: the identities hold exactly, mistakes are reported, right
+models are not.
+"""
 
 import itertools
 import warnings
@@ -18,11 +20,15 @@ from lksd.scores.witnesses import Neighbours, regression, unit_of
 from lksd.supports import Coordinates, Support
 
 WEIGHT = np.random.default_rng(0).normal(size=(4, 2))
-X = np.random.default_rng(1).normal(size=(40, 2)) @ WEIGHT.T + np.random.default_rng(2).normal(size=(40, 4))
+X = np.random.default_rng(1).normal(size=(40, 2)) @ WEIGHT.T + np.random.default_rng(2).normal(
+    size=(40, 4)
+)
 
 
 class Factors(lksd.models.LatentVariableModel):
-    """Factor analysis in the form of an exponential family, whose term in x alone is easily forgotten."""
+    """Factor analysis in the form of an exponential family, whose term in x alone is easily
+    forgotten.
+    """
 
     weight: np.ndarray
     term: float = 1.0
@@ -51,7 +57,10 @@ class Marginal(Factors):
 
 
 RIGHT, FORGOTTEN = Marginal(WEIGHT), Marginal(WEIGHT, 0.0)
-MESSAGE = r"the model does not fit its own draws.* is -?[0-9.e-]+ \+- [0-9.e-]+; it should be (-1|0), .*check=False"
+MESSAGE = (
+    r"the model does not fit its own draws.* is -?[0-9.e-]+ \+- [0-9.e-]+; it should be "
+    r"(-1|0), .*check=False"
+)
 
 
 def found(model, dim=4, seed=0, **options):
@@ -97,16 +106,25 @@ class OwnPPCA(lksd.models.PPCA):
 def test_whose_models_are_checked():
     ours = lksd.models.PPCA(WEIGHT, 1.0)
     draws = {"weight": np.stack([WEIGHT, 2 * WEIGHT])}
-    without = lksd.adapters.from_functions(RIGHT.log_prior, RIGHT.log_likelihood, initial=np.zeros(2))
+    without = lksd.adapters.from_functions(
+        RIGHT.log_prior, RIGHT.log_likelihood, initial=np.zeros(2)
+    )
     pair = lksd.adapters.from_functions(RIGHT.log_prior, RIGHT.log_likelihood, sample=RIGHT.sample)
-    closed = [ours, lksd.models.PosteriorPredictive(ours, draws), without, lksd.estimate_scores(ours, X)]
+    closed = [
+        ours,
+        lksd.models.PosteriorPredictive(ours, draws),
+        without,
+        lksd.estimate_scores(ours, X),
+    ]
     own = [RIGHT, OwnPPCA(WEIGHT, 1.0), lksd.models.PosteriorPredictive(RIGHT, draws), pair]
     assert [is_open(model) for model in closed + own] == 4 * [False] + 4 * [True]
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_barkers_moves_keep_a_law_of_integers(size):
-    """By enumeration of all states: the mean change of every witness is zero under the law, and not under another."""
+    """By enumeration of all states: the mean change of every witness is zero under the law, and not
+    under another.
+    """
     rng = np.random.default_rng(size)
     states = np.array(list(itertools.product(range(size), repeat=3)))
     law, other = rng.dirichlet(np.ones(len(states)), 2)
@@ -123,7 +141,8 @@ def test_barkers_moves_keep_a_law_of_integers(size):
     chart = Neighbours(states, ratios(law), np.zeros((len(states), 0)), size)
     for change in chart.changes(unit_of(states.astype(float))).values():
         np.testing.assert_allclose(law @ change, 0, atol=1e-14)
-        seen = states[:, [1, 2, 0]]  # a witness may be multiplied by any function of the other coordinates
+        # a witness may be multiplied by any function of the other coordinates
+        seen = states[:, [1, 2, 0]]
         np.testing.assert_allclose(law @ (change * np.sin(seen)), 0, atol=1e-14)
         seen_elsewhere.append(np.abs(other @ change).max())
     assert max(seen_elsewhere) > 0.01
@@ -154,8 +173,12 @@ def test_the_gradient_with_the_residual_held_fixed():
     fit, step, score = regression(x, u, rng), 1e-6, np.array([[0.3, -1.0, 2.0]])
     _, moved = fit.apply(x[:1], u[:1], score, np.zeros((1, 2)), own=False)
     for k in range(2):
-        ends = [fit.features(u[:1] + sign * step * np.eye(2)[k]) @ fit.coefficients for sign in (1, -1)]
-        np.testing.assert_allclose(moved[0, k], (ends[0] - ends[1])[0] @ score[0] / (2 * step), rtol=1e-6)
+        ends = [
+            fit.features(u[:1] + sign * step * np.eye(2)[k]) @ fit.coefficients for sign in (1, -1)
+        ]
+        np.testing.assert_allclose(
+            moved[0, k], (ends[0] - ends[1])[0] @ score[0] / (2 * step), rtol=1e-6
+        )
 
 
 class Exponential(lksd.models.LatentVariableModel):
@@ -204,11 +227,14 @@ class Swept(lksd.models.GaussianMixture):
     log_marginal = None
 
     def gibbs(self, key, x, z):
-        return jax.random.categorical(key, self.log_densities(x) + (1 - self.forget) * jnp.log(self.weights))
+        return jax.random.categorical(
+            key, self.log_densities(x) + (1 - self.forget) * jnp.log(self.weights)
+        )
 
 
 def test_a_sweep_that_forgets_the_prior():
-    parts = ([0.9, 0.1], np.stack([np.zeros(4), np.ones(4)]), np.stack([np.eye(4)] * 2))  # components that overlap
+    # components that overlap
+    parts = ([0.9, 0.1], np.stack([np.zeros(4), np.ones(4)]), np.stack([np.eye(4)] * 2))
     assert found(Swept(*parts)) == ()
     assert found(Swept(*parts, 1.0))
 
@@ -238,7 +264,9 @@ class Topics(lksd.models.LDA):
     drawn: np.ndarray | None = None
 
     def sample(self, key, length):
-        return lksd.models.LDA.sample(eqx.tree_at(lambda model: model.topics, self, self.drawn), key, length)
+        return lksd.models.LDA.sample(
+            eqx.tree_at(lambda model: model.topics, self, self.drawn), key, length
+        )
 
 
 @pytest.mark.parametrize("exact", [None, False])
@@ -277,7 +305,9 @@ class Broken(Factors):
 
 
 def test_a_sample_that_is_none_is_named():
-    with pytest.raises(ValueError, match=r"^P: model: expected sample\(key\) of Broken to return \(z, x\)"):
+    with pytest.raises(
+        ValueError, match=r"^P: model: expected sample\(key\) of Broken to return \(z, x\)"
+    ):
         lksd.compare(X, Broken(WEIGHT), RIGHT)
 
 
@@ -287,7 +317,11 @@ class Unwritten(Marginal):
 
 
 def test_a_sample_that_cannot_be_compiled_is_named():
-    with pytest.raises(ValueError, match=r"^Q: model: sample\(key\) of Unwritten, or a density at its draws, fails .*check=False"):
+    with pytest.raises(
+        ValueError,
+        match=r"^Q: model: sample\(key\) of Unwritten, or a density at its draws, fails "
+        r".*check=False",
+    ):
         lksd.compare(X, RIGHT, Unwritten(WEIGHT))
 
 
@@ -312,7 +346,9 @@ def test_random_mistakes_quickly():
 
 @pytest.mark.slow
 def test_random_mistakes():
-    """At least 95 % of mistakes that change the mean squared score by a quarter, at most 2 % of right models."""
+    """At least 95 % of mistakes that change the mean squared score by a quarter, at most 2 % of
+    right models.
+    """
     wrong, right = study(mistakes.FAMILIES, 100, 200)
     assert wrong >= 95
     assert right <= 4

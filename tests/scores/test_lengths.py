@@ -1,4 +1,6 @@
-"""Documents of very different lengths: each costs what it has, and has the scores that it has alone."""
+"""Documents of very different lengths: each costs what it has, and has the scores that it has
+alone.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ WORDS = sum(map(len, DOCUMENTS))
 
 
 class Weighing(Engine):
-    """This process, with the words that chains ran over, what is after the end of a document and repeated documents included."""
+    """This process, with the words that chains ran over, what is after the end of a document and
+    repeated documents included.
+    """
 
     workers, backend, memory = 1, "cpu", None
 
@@ -26,7 +30,9 @@ class Weighing(Engine):
         self.words, self.left = 0, most
 
     def map(self, setup, shared, items, at_once=None):
-        for item, found in zip(items := list(items), Local().map(setup, shared, items, 1), strict=True):
+        for item, found in zip(
+            items := list(items), Local().map(setup, shared, items, 1), strict=True
+        ):
             if self.left == 0:
                 raise KeyboardInterrupt
             if isinstance(item, tuple):  # others are tiles
@@ -52,7 +58,9 @@ def test_a_long_document_does_not_make_all_others_long(found):
 @pytest.mark.parametrize("row", [7, 8])
 def test_a_document_of_a_group_has_the_scores_that_it_has_alone(found, row):
     estimate, _ = found
-    alone = lksd.estimate_scores(MODEL, [DOCUMENTS[row]], index=[row], operator=estimate.operator, **OPTIONS)
+    alone = lksd.estimate_scores(
+        MODEL, [DOCUMENTS[row]], index=[row], operator=estimate.operator, **OPTIONS
+    )
     length = len(DOCUMENTS[row])
     for together, own in zip(estimate.score, alone.score, strict=True):
         np.testing.assert_allclose(together[row, :length], own[0], rtol=1e-12, atol=1e-13)
@@ -67,9 +75,13 @@ def test_a_comparison_does_not_depend_on_the_groups(monkeypatch):
     monkeypatch.setattr(lengths, "WORTH", np.inf)
     whole = lksd.compare(DOCUMENTS, MODEL, OTHER, **OPTIONS)
     for name in ("statistic", "pvalue", "difference", "standard_error", "contributions"):
-        np.testing.assert_allclose(getattr(grouped, name), getattr(whole, name), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(
+            getattr(grouped, name), getattr(whole, name), rtol=1e-9, atol=1e-14
+        )
     for name in ("noise_share", "start_shift", "ess"):
-        np.testing.assert_allclose(getattr(grouped.diagnostics, name), getattr(whole.diagnostics, name), rtol=1e-9)
+        np.testing.assert_allclose(
+            getattr(grouped.diagnostics, name), getattr(whole.diagnostics, name), rtol=1e-9
+        )
 
 
 def test_batch_means_of_groups_are_read_as_one_array(found, tmp_path):
@@ -84,9 +96,13 @@ def test_batch_means_of_groups_are_read_as_one_array(found, tmp_path):
     np.testing.assert_allclose(means.mean((1, 2)), estimate.score[1], rtol=1e-10, atol=1e-14)
     slopes = np.random.default_rng(1).normal(size=(60, LONG, 2))
     wanted = np.einsum("ncbdm,ndm->ncb", whole, slopes)
-    np.testing.assert_allclose(lengths.projected(means, np.arange(60), slopes), wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        lengths.projected(means, np.arange(60), slopes), wanted, rtol=1e-10, atol=1e-12
+    )
     estimate.save(tmp_path / "scores.npz")
-    assert (tmp_path / "scores.npz").stat().st_size < sum(np.asarray(part).nbytes for part in estimate.batch_means) / 5
+    assert (tmp_path / "scores.npz").stat().st_size < sum(
+        np.asarray(part).nbytes for part in estimate.batch_means
+    ) / 5
     again = lksd.load_scores(tmp_path / "scores.npz")
     for a, b in zip(again.batch_means, estimate.batch_means, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -106,7 +122,9 @@ def test_a_run_over_groups_goes_on_from_its_checkpoint(found, tmp_path):
 
 def test_exact_scores_of_groups(monkeypatch):
     generator = np.random.default_rng(2)
-    model = HiddenMarkov(np.ones(2) / 2, generator.dirichlet(np.ones(2), 2), generator.dirichlet(np.ones(5), 2))
+    model = HiddenMarkov(
+        np.ones(2) / 2, generator.dirichlet(np.ones(2), 2), generator.dirichlet(np.ones(5), 2)
+    )
     x = [generator.integers(0, 5, length).tolist() for length in (3, 4, 5, 40, 6, 90)]
     whole = lksd.estimate_scores(model, x)
     monkeypatch.setattr(lengths, "WORTH", 0.0)
@@ -120,7 +138,11 @@ def test_groups_hold_every_document_once():
         sizes = generator.lognormal(3, 1, 200).astype(int) + 1
         x = np.where(np.arange(sizes.max()) < sizes[:, None], 0, -1)
         groups = lengths.length_groups(x, 10 ** generator.uniform(0, 6))
-        np.testing.assert_array_equal(np.sort(np.concatenate([group.rows for group in groups])), np.arange(200))
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate([group.rows for group in groups])), np.arange(200)
+        )
         assert [group.length for group in groups] == [sizes[group.rows].max() for group in groups]
-        assert sorted((group.length for group in groups), reverse=True) == [group.length for group in groups]
+        assert sorted((group.length for group in groups), reverse=True) == [
+            group.length for group in groups
+        ]
     assert len(lengths.length_groups(np.zeros((5, 3)), 1e9)) == 1

@@ -16,7 +16,10 @@ from lksd.stein import Gibbs as GibbsOperator
 
 def model(concentration=1.0, count=3, size=30, spread=10.0):
     """Topics that are not so far apart that plain ratios have no useful variance."""
-    return LDA(np.full(count, concentration), np.random.default_rng(0).dirichlet(np.full(size, spread), count))
+    return LDA(
+        np.full(count, concentration),
+        np.random.default_rng(0).dirichlet(np.full(size, spread), count),
+    )
 
 
 def documents(size=30, n=60, length=8, seed=1):
@@ -24,15 +27,22 @@ def documents(size=30, n=60, length=8, seed=1):
 
 
 def agree(estimate, exact):
-    """The errors are as large as the standard errors say: none beyond six of them, and their mean square near one."""
+    """The errors are as large as the standard errors say: none beyond six of them, and their mean
+    square near one.
+    """
     known = estimate.mcse > 1e-12
     z = (estimate.score - exact.score)[known] / estimate.mcse[known]
     assert np.abs(z).max() < 6
     assert 0.7 < np.mean(z**2) < 1.4
-    np.testing.assert_allclose(estimate.score[~known], exact.score[~known], rtol=1e-10, atol=1e-12)  # nothing left to average
+    # nothing left to average
+    np.testing.assert_allclose(estimate.score[~known], exact.score[~known], rtol=1e-10, atol=1e-12)
 
 
-OPERATORS = [Difference(30), Barker(30, order=np.random.default_rng(5).permutation(30)), GibbsOperator(30)]
+OPERATORS = [
+    Difference(30),
+    Barker(30, order=np.random.default_rng(5).permutation(30)),
+    GibbsOperator(30),
+]
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)
@@ -45,11 +55,15 @@ def test_rao_blackwellised_scores_agree_with_the_dynamic_program(operator):
     agree(found, exact)
 
 
-@pytest.mark.parametrize("operator", [OPERATORS[0], pytest.param(OPERATORS[1], marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "operator", [OPERATORS[0], pytest.param(OPERATORS[1], marks=pytest.mark.slow)], ids=str
+)
 def test_the_papers_estimators_agree_too(operator):
     p, x = model(), documents(n=30, length=4)
     exact = lksd.estimate_scores(p, x, operator=operator)
-    found = lksd.estimate_scores(p, x, operator=operator, exact=False, control_variates="none", warmup=100, draws=2_000)
+    found = lksd.estimate_scores(
+        p, x, operator=operator, exact=False, control_variates="none", warmup=100, draws=2_000
+    )
     assert "plain means" in found.method
     agree(found, exact)
 
@@ -57,7 +71,13 @@ def test_the_papers_estimators_agree_too(operator):
 @pytest.mark.slow
 def test_barker_weights_of_the_modified_posterior_are_within_zero_and_one():
     found = lksd.estimate_scores(
-        model(), documents(n=4), operator="barker", exact=False, control_variates="none", warmup=20, draws=20
+        model(),
+        documents(n=4),
+        operator="barker",
+        exact=False,
+        control_variates="none",
+        warmup=20,
+        draws=20,
     )
     assert found.score.shape == (4, 8, 2)
     assert (found.score > 0).all()
@@ -66,14 +86,17 @@ def test_barker_weights_of_the_modified_posterior_are_within_zero_and_one():
 
 @pytest.mark.slow
 def test_the_plug_in_bias_of_barker_weights_is_taken_out():
-    """Over many replications the mean error of the corrected weights is far below that of r / (1 + r)."""
+    """Over many replications the mean error of the corrected weights is far below that of r / (1 +
+    r).
+    """
     p, x = model(concentration=0.5, spread=1.0), np.repeat(documents(n=1), 4_000, 0)
     operator = Barker(30)
     exact = lksd.estimate_scores(p, x[:1], operator=operator).score[0]
     options = {"exact": False, "warmup": 50, "draws": 40, "chains": 1}
     corrected = lksd.estimate_scores(p, x, operator=operator, **options).score
     up, down = (
-        lksd.estimate_scores(p, x, operator=Difference(30, order=o), **options).score + 1 for o in (None, np.arange(30)[::-1])
+        lksd.estimate_scores(p, x, operator=Difference(30, order=o), **options).score + 1
+        for o in (None, np.arange(30)[::-1])
     )
     ratios = np.stack([up, down], -1)
     plain = ratios / (1 + ratios)
@@ -89,7 +112,11 @@ def test_rao_blackwell_reduces_the_error(count, factor):
     """The same chain: a third of the plain error at K = 3, a tenth at K = 100."""
     p = LDA(np.ones(count), np.random.default_rng(0).dirichlet(np.ones(2_000), count))
     with jax.enable_x64(True):
-        x = np.asarray(jax.jit(jax.vmap(lambda key: p.sample(key, 50)[1]))(jax.random.split(jax.random.key(0), 16)))
+        x = np.asarray(
+            jax.jit(jax.vmap(lambda key: p.sample(key, 50)[1]))(
+                jax.random.split(jax.random.key(0), 16)
+            )
+        )
     operator = lksd.discrete_operators(p, names=("difference",))[0]
     options = {"operator": operator, "exact": False, "warmup": 80}
     truth = (
@@ -98,7 +125,15 @@ def test_rao_blackwell_reduces_the_error(count, factor):
         else lksd.estimate_scores(p, x, draws=400, seed=9, **options)
     ).score
     errors = [
-        np.sqrt(np.mean((lksd.estimate_scores(p, x, draws=20, control_variates=kind, **options).score - truth) ** 2))
+        np.sqrt(
+            np.mean(
+                (
+                    lksd.estimate_scores(p, x, draws=20, control_variates=kind, **options).score
+                    - truth
+                )
+                ** 2
+            )
+        )
         for kind in ("none", "auto")
     ]
     assert errors[1] < errors[0] / factor
@@ -110,7 +145,9 @@ def test_digits_do_not_depend_on_batches_order_or_subsets():
     whole = lksd.estimate_scores(p, x, **options).score
     np.testing.assert_array_equal(lksd.estimate_scores(p, x, batch_size=16, **options).score, whole)
     order = np.random.default_rng(0).permutation(40)[:23]
-    np.testing.assert_array_equal(lksd.estimate_scores(p, x[order], index=order, **options).score, whole[order])
+    np.testing.assert_array_equal(
+        lksd.estimate_scores(p, x[order], index=order, **options).score, whole[order]
+    )
 
 
 def test_every_form_of_documents_gives_the_same_scores():
@@ -126,7 +163,9 @@ def test_every_form_of_documents_gives_the_same_scores():
         (jnp.asarray(x), {}),
         (x.astype(np.uint8), {}),
     ]:
-        np.testing.assert_array_equal(lksd.estimate_scores(p, given, **extra, **options).score, expected)
+        np.testing.assert_array_equal(
+            lksd.estimate_scores(p, given, **extra, **options).score, expected
+        )
 
 
 def test_documents_of_different_length():
@@ -141,7 +180,9 @@ def test_documents_of_different_length():
         for padded, own in zip(found.score, alone.score, strict=True):
             np.testing.assert_allclose(padded[row, :length], own[0], rtol=1e-10)
             assert not padded[row, length:].any()
-    chains = lksd.estimate_scores(p, ragged, operator="difference", exact=False, warmup=50, draws=2_000)
+    chains = lksd.estimate_scores(
+        p, ragged, operator="difference", exact=False, warmup=50, draws=2_000
+    )
     agree(chains, lksd.estimate_scores(p, ragged, operator="difference"))
 
 
@@ -159,7 +200,10 @@ def test_words_that_some_topics_cannot_produce():
         for row, moved in zip(x.tolist(), exact.operator.targets(x)[..., 0].tolist(), strict=True)
     ]
     np.testing.assert_allclose(exact.score, expected, rtol=1e-10, atol=1e-14)
-    agree(lksd.estimate_scores(p, x, operator="difference", exact=False, warmup=50, draws=3_000), exact)
+    agree(
+        lksd.estimate_scores(p, x, operator="difference", exact=False, warmup=50, draws=3_000),
+        exact,
+    )
 
 
 def test_save_and_load(tmp_path):
@@ -179,7 +223,10 @@ def test_save_and_load(tmp_path):
 def test_uniform_start():
     p, x = model(), documents()
     options = {"operator": "difference", "exact": False, "warmup": 100, "draws": 2_000}
-    agree(lksd.estimate_scores(p, x, initial=UniformStart(), **options), lksd.estimate_scores(p, x, operator="difference"))
+    agree(
+        lksd.estimate_scores(p, x, initial=UniformStart(), **options),
+        lksd.estimate_scores(p, x, operator="difference"),
+    )
 
 
 # ------------------------------------------------------------- a model of the user's own
@@ -219,20 +266,30 @@ def exact_counts(p, x, operator):
     def mass(point):
         return np.sum(prior * np.prod(weights[:, point], 1))
 
-    ratios = np.array([[[mass([*row[:d], v, *row[d + 1 :]]) / mass(row) for v in values] for d, values in enumerate(table)]
-                       for row, table in zip(x.tolist(), operator.targets(x), strict=True)])  # fmt: skip
+    ratios = np.array(
+        [
+            [
+                [mass([*row[:d], v, *row[d + 1 :]]) / mass(row) for v in values]
+                for d, values in enumerate(table)
+            ]
+            for row, table in zip(x.tolist(), operator.targets(x), strict=True)
+        ]
+    )
     return operator.score_of(ratios, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("operator", "control"), [(Difference(6), "auto"), pytest.param(Barker(6), "none", marks=pytest.mark.slow)], ids=str
+    ("operator", "control"),
+    [(Difference(6), "auto"), pytest.param(Barker(6), "none", marks=pytest.mark.slow)],
+    ids=str,
 )
 def test_a_users_own_model(operator, control):
     p, x = Counts(), documents(6, n=8, length=3)
     found = lksd.estimate_scores(p, x, operator=operator, draws=2_000, control_variates=control)
     z = (found.score - exact_counts(p, x, operator)) / found.mcse
     assert np.abs(z).max() < 6
-    # One number is the latent of an observation, so its coordinates err together: eight squares at least.
+    # One number is the latent of an observation, so its coordinates err together: eight squares at
+    # least.
     assert 0.001 < stats.chi2.cdf(np.sum(np.mean(z.reshape(8, -1) ** 2, axis=1)), df=8) < 0.999
 
 
@@ -251,15 +308,35 @@ def test_a_users_own_models_are_compared():
     [
         ([[0, 1], [2, 30]], {}, r"expected values from 0 to 29; got 30 at index \(1, 1\)"),
         ([[0, 1], [2, -3]], {}, r"expected values of at least 0; got -3 at index \(1, 1\)"),
-        ([[0, 1], [2, -1], [3]], {}, r"document 1 \(counting from 0\) has the negative token id -1"),
+        (
+            [[0, 1], [2, -1], [3]],
+            {},
+            r"document 1 \(counting from 0\) has the negative token id -1",
+        ),
         ([[0, 1], []], {}, r"document 1 \(counting from 0\) is empty. Say drop_empty=True"),
         ([[0, 1.5], [2, 3]], {}, "expected integers for a discrete operator; got 1.5"),
-        ([["stein", "kernel"], ["model"]], {}, "the documents hold words, but no model has a vocabulary"),
-        (np.eye(30, dtype=int), {}, "could hold token ids or word counts, and looks like counts. Say counts=True"),
+        (
+            [["stein", "kernel"], ["model"]],
+            {},
+            "the documents hold words, but no model has a vocabulary",
+        ),
+        (
+            np.eye(30, dtype=int),
+            {},
+            "could hold token ids or word counts, and looks like counts. Say counts=True",
+        ),
         (np.full((3, 30), 40), {}, "looks like counts"),
         (np.eye(30, dtype=int).tolist(), {}, "looks like counts"),
-        (np.zeros((3, 900), int), {"exact": True}, "documents of 900 words are too long for the dynamic program"),
-        (np.eye(30, 29, dtype=int), {"counts": True}, "expected counts of 30 words, one column each; got 29"),
+        (
+            np.zeros((3, 900), int),
+            {"exact": True},
+            "documents of 900 words are too long for the dynamic program",
+        ),
+        (
+            np.eye(30, 29, dtype=int),
+            {"counts": True},
+            "expected counts of 30 words, one column each; got 29",
+        ),
         (sparse.csr_array(np.eye(29)), {}, "expected counts of 30 words, one column each; got 29"),
         (sparse.csr_array(np.eye(30)), {"counts": False}, "a sparse matrix is read as word counts"),
         (
@@ -267,13 +344,37 @@ def test_a_users_own_models_are_compared():
             {},
             r"expected non-negative integer counts; document 0 \(counting from 0\) has others",
         ),
-        (sparse.csr_array(np.eye(30)), {"operator": Difference(30)}, "whose witnesses belong to positions; got word counts"),
-        (documents(), {"operator": Difference(31)}, "operator: expected 30 values as in the model; got 31"),
-        (documents(), {"operator": "langevin"}, "expected a discrete one for LDA, whose data are integers; got Langevin"),
-        (documents(), {"operator": "stein"}, "operator: expected one of 'langevin', 'spherical', 'difference'"),
+        (
+            sparse.csr_array(np.eye(30)),
+            {"operator": Difference(30)},
+            "whose witnesses belong to positions; got word counts",
+        ),
+        (
+            documents(),
+            {"operator": Difference(31)},
+            "operator: expected 30 values as in the model; got 31",
+        ),
+        (
+            documents(),
+            {"operator": "langevin"},
+            "expected a discrete one for LDA, whose data are integers; got Langevin",
+        ),
+        (
+            documents(),
+            {"operator": "stein"},
+            "operator: expected one of 'langevin', 'spherical', 'difference'",
+        ),
         (documents(), {"operator": ()}, "operator: expected at least one"),
-        (documents(), {"sampler": lksd.samplers.NUTS(), "exact": False}, "NUTS needs a real latent; that of LDA is discrete"),
-        (documents(), {"initial": lksd.samplers.NormalStart(), "exact": False}, "expected a latent of reals"),
+        (
+            documents(),
+            {"sampler": lksd.samplers.NUTS(), "exact": False},
+            "NUTS needs a real latent; that of LDA is discrete",
+        ),
+        (
+            documents(),
+            {"initial": lksd.samplers.NormalStart(), "exact": False},
+            "expected a latent of reals",
+        ),
     ],
 )
 def test_bad_documents(x, options, message):
@@ -284,19 +385,28 @@ def test_bad_documents(x, options, message):
 def test_a_word_that_no_topic_can_produce_is_named():
     topics = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]])
     with pytest.raises(
-        ValueError, match=r"word 2 in document 1 \(counting from 0\) has probability zero under LDA, .*\(1 such documents\)"
+        ValueError,
+        match=r"word 2 in document 1 \(counting from 0\) has probability zero under LDA, .*\(1 "
+        r"such documents\)",
     ):
         lksd.estimate_scores(LDA([1.0, 1.0], topics), [[0, 1], [1, 2]], operator="barker")
     with pytest.raises(ValueError, match=r"word 2 \('c'\) in document 0"):
-        lksd.estimate_scores(LDA([1.0, 1.0], topics, ["a", "b", "c"]), [[2, 1], [1, 2]], operator="barker")
+        lksd.estimate_scores(
+            LDA([1.0, 1.0], topics, ["a", "b", "c"]), [[2, 1], [1, 2]], operator="barker"
+        )
 
 
 def test_other_bad_requests():
     p, x = model(), documents()
     with pytest.raises(ValueError, match=r"UniformStart\(\) needs a discrete latent"):
         lksd.estimate_scores(Counts(), documents(6, length=3), initial=UniformStart())
-    with pytest.raises(ValueError, match="observations of one length; these differ, and the model does not declare any_length"):
+    with pytest.raises(
+        ValueError,
+        match="observations of one length; these differ, and the model does not declare any_length",
+    ):
         lksd.estimate_scores(Counts(), [[1, 2, 3], [1]])
     with pytest.raises(ValueError, match="counts: PPCA describes real numbers"):
         lksd.estimate_scores(lksd.models.PPCA(np.ones((3, 1)), 1.0), np.ones((5, 3)), counts=True)
-    assert lksd.estimate_scores(p, x, sampler=Gibbs(), exact=False, draws=12, warmup=2).rhat.shape == (60,)
+    assert lksd.estimate_scores(
+        p, x, sampler=Gibbs(), exact=False, draws=12, warmup=2
+    ).rhat.shape == (60,)

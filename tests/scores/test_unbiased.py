@@ -1,4 +1,6 @@
-"""Scores from coupled chains: no bias where the plain means have one, by replications against exact scores."""
+"""Scores from coupled chains: no bias where the plain means have one, by replications against exact
+scores.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -22,16 +24,23 @@ WORDS = RNG.integers(0, 6, (2, 7))
 
 
 def z_scores(model, points, **options):
-    """The bias of the estimate at each point in standard errors, over independent copies: (points, coordinates)."""
+    """The bias of the estimate at each point in standard errors, over independent copies: (points,
+    coordinates).
+    """
     x = np.repeat(points, COPIES, axis=0)
-    estimate = lksd.estimate_scores(model, x, exact=False, chains=1, control_variates="none", **options)
+    estimate = lksd.estimate_scores(
+        model, x, exact=False, chains=1, control_variates="none", **options
+    )
     exact = lksd.estimate_scores(model, points, exact=True, operator=options.get("operator"))
     errors = estimate.score.reshape(len(points), COPIES, -1) - exact.score[:, None]
     return errors.mean(1) / (errors.std(1, ddof=1) / np.sqrt(COPIES)), estimate
 
 
 CHAINS = {
-    "HMC": (HMC(step_size=0.7, inverse_mass_matrix=np.array([0.2, 0.2])), {"warmup": 0, "draws": 2}),
+    "HMC": (
+        HMC(step_size=0.7, inverse_mass_matrix=np.array([0.2, 0.2])),
+        {"warmup": 0, "draws": 2},
+    ),
     "MALA": (MALA(step_size=0.02), {"warmup": 5, "draws": 10}),
 }
 
@@ -65,7 +74,9 @@ def test_coupled_sweeps_are_sweeps():
     z, other = jnp.array([0, 1, 2, 0, 1, 2, 0]), jnp.array([2, 2, 2, 2, 2, 2, 2])
     first, second = jax.vmap(lambda key: document.coupled_gibbs(key, None, z, other))(keys)
     for both, start in ((first, z), (second, other)):
-        alone = jax.vmap(lambda key, start=start: document.gibbs(key, None, start))(jax.random.split(jax.random.key(1), 4000))
+        alone = jax.vmap(lambda key, start=start: document.gibbs(key, None, start))(
+            jax.random.split(jax.random.key(1), 4000)
+        )
         for d in range(7):
             counts = [np.bincount(np.asarray(part)[:, d], minlength=3) for part in (both, alone)]
             assert stats.chi2_contingency(counts).pvalue > 1e-4
@@ -87,10 +98,14 @@ def test_proposals_are_maximally_coupled():
 
     def step(key):
         a, b = (flat.init(Flat(), jnp.zeros(1), jnp.array([start])) for start in (0.0, 1.0))
-        return tuple(state.position[0] for state in flat.step(key, a, b, (Flat(), Flat()), jnp.zeros(1)))
+        return tuple(
+            state.position[0] for state in flat.step(key, a, b, (Flat(), Flat()), jnp.zeros(1))
+        )
 
     with jax.enable_x64(True):
-        a, b = (np.asarray(part) for part in jax.vmap(step)(jax.random.split(jax.random.key(0), 5000)))
+        a, b = (
+            np.asarray(part) for part in jax.vmap(step)(jax.random.split(jax.random.key(0), 5000))
+        )
     assert stats.kstest(a, "norm").pvalue > 0.001
     assert stats.kstest(b, "norm", args=(1.0,)).pvalue > 0.001
     assert stats.binomtest(int(np.sum(a == b)), 5000, 2 * stats.norm.cdf(-0.5)).pvalue > 0.001
@@ -109,24 +124,42 @@ def test_the_parts_of_an_estimate(tmp_path):
     np.testing.assert_array_equal(whole.score, estimate.score)
     np.testing.assert_array_equal(part.score, estimate.score[:7])
     estimate.save(tmp_path / "scores.npz")
-    np.testing.assert_array_equal(lksd.load_scores(tmp_path / "scores.npz").meeting_times, estimate.meeting_times)
-    assert "unbiased" in str(lksd.compare(x, mixture, mixture, sampler=Exact(), exact=False, unbiased=True, draws=20, warmup=0))
+    np.testing.assert_array_equal(
+        lksd.load_scores(tmp_path / "scores.npz").meeting_times, estimate.meeting_times
+    )
+    assert "unbiased" in str(
+        lksd.compare(
+            x, mixture, mixture, sampler=Exact(), exact=False, unbiased=True, draws=20, warmup=0
+        )
+    )
 
 
 TWO_FAR = PPCA(np.ones((2, 1)), 0.1)
 CASES = {
     "never meet": (
         lambda: lksd.estimate_scores(
-            TWO_FAR, np.ones((4, 2)), exact=False, unbiased=True, warmup=0, draws=2, meeting_limit=20, sampler=MALA(step_size=1e-9)
+            TWO_FAR,
+            np.ones((4, 2)),
+            exact=False,
+            unbiased=True,
+            warmup=0,
+            draws=2,
+            meeting_limit=20,
+            sampler=MALA(step_size=1e-9),
         ),
-        r"unbiased: coupled chains had not met after 20 steps for observation 0 \(4 of 4 observations\).*meeting_limit",
+        r"unbiased: coupled chains had not met after 20 steps for observation 0 \(4 of 4 "
+        r"observations\).*meeting_limit",
     ),
     "NUTS": (
-        lambda: lksd.estimate_scores(TWO_FAR, np.ones((4, 2)), exact=False, unbiased=True, sampler=NUTS(0.1, np.ones(1))),
+        lambda: lksd.estimate_scores(
+            TWO_FAR, np.ones((4, 2)), exact=False, unbiased=True, sampler=NUTS(0.1, np.ones(1))
+        ),
         "sampler: no coupling of two chains is known for NUTS",
     ),
     "Barker": (
-        lambda: lksd.estimate_scores(DOCUMENTS, WORDS, exact=False, unbiased=True, operator="barker"),
+        lambda: lksd.estimate_scores(
+            DOCUMENTS, WORDS, exact=False, unbiased=True, operator="barker"
+        ),
         "unbiased: scores of Barker.* are not posterior means.*difference",
     ),
     "limit alone": (
@@ -134,7 +167,9 @@ CASES = {
         "meeting_limit: expected with unbiased",
     ),
     "limit of nothing": (
-        lambda: lksd.estimate_scores(TWO_FAR, np.ones((4, 2)), exact=False, unbiased=True, meeting_limit=0),
+        lambda: lksd.estimate_scores(
+            TWO_FAR, np.ones((4, 2)), exact=False, unbiased=True, meeting_limit=0
+        ),
         "meeting_limit: expected an integer of at least 1",
     ),
 }
@@ -150,10 +185,15 @@ def test_bad_input(case):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::lksd.LksdWarning")
 def test_slow_chains_keep_the_level():
-    """The paper's slow MALA (Figure 5) at n = 300, 1,000 draws after 50: plain means reject, unbiased scores do not."""
+    """The paper's slow MALA (Figure 5) at n = 300, 1,000 draws after 50: plain means reject,
+    unbiased scores do not.
+    """
     n, trials, rejected = 300, 10, {False: 0, True: 0}
     p, q = (perturbed(delta, 100) for delta in PROBLEM_1)
-    slow = {"sampler": MALA(step_size=1e-4 * LATENT ** (-1 / 3)), "initial": NormalStart(np.ones(LATENT))}
+    slow = {
+        "sampler": MALA(step_size=1e-4 * LATENT ** (-1 / 3)),
+        "initial": NormalStart(np.ones(LATENT)),
+    }
     quick = {"sampler": NUTS(), "initial": BoxStart()}
     common = {"exact": False, "control_variates": "none", "chains": 1, "warmup": 50}
     for trial in range(trials):
@@ -162,21 +202,37 @@ def test_slow_chains_keep_the_level():
         score_q = lksd.estimate_scores(q, x, draws=500, seed=5000 + trial, **quick, **common).score
         for unbiased in rejected:
             limit = 200_000 if unbiased else None
-            options = common | slow | {"draws": 1000, "seed": trial, "unbiased": unbiased, "meeting_limit": limit}
+            options = (
+                common
+                | slow
+                | {"draws": 1000, "seed": trial, "unbiased": unbiased, "meeting_limit": limit}
+            )
             score_p = lksd.estimate_scores(p, x, **options).score
-            rejected[unbiased] += lksd.compare_scores(x, score_p, score_q, kernel("imq", 100), calibration="normal").reject
+            rejected[unbiased] += lksd.compare_scores(
+                x, score_p, score_q, kernel("imq", 100), calibration="normal"
+            ).reject
     assert rejected[False] == trials
     assert rejected[True] <= 2  # P(3 or more of 10 at level 0.05) = 0.012
 
 
 @pytest.mark.slow
 def test_other_couplings_have_no_bias():
-    """A random walk; and HMC within Gibbs on a latent of an integer and a real, of a mixture with noise added."""
+    """A random walk; and HMC within Gibbs on a latent of an integer and a real, of a mixture with
+    noise added.
+    """
     options = {"unbiased": True, "initial": NormalStart(3.0), "warmup": 5, "draws": 10}
-    assert np.abs(z_scores(GAUSSIAN, POINTS, sampler=RandomWalk(step_size=0.2), **options)[0]).max() < 3
-    mixture, x = GaussianMixture([0.3, 0.7], [[-1.0], [1.0]], np.ones((2, 1, 1))), np.repeat([[0.5], [-1.5]], 4000, axis=0)
+    assert (
+        np.abs(z_scores(GAUSSIAN, POINTS, sampler=RandomWalk(step_size=0.2), **options)[0]).max()
+        < 3
+    )
+    mixture, x = (
+        GaussianMixture([0.3, 0.7], [[-1.0], [1.0]], np.ones((2, 1, 1))),
+        np.repeat([[0.5], [-1.5]], 4000, axis=0),
+    )
     sampler = WithinGibbs(HMC(step_size=0.5, inverse_mass_matrix=np.array([0.4])))
     options = {"warmup": 0, "draws": 1, "chains": 1, "control_variates": "none", "seed": 1}
-    found = lksd.estimate_scores(Smoothed(mixture, 0.8), x, sampler=sampler, unbiased=True, **options)
+    found = lksd.estimate_scores(
+        Smoothed(mixture, 0.8), x, sampler=sampler, unbiased=True, **options
+    )
     errors = (found.score - lksd.estimate_scores(mixture.smoothed(0.8), x).score).reshape(2, 4000)
     assert np.abs(errors.mean(1) / errors.std(1) * np.sqrt(4000)).max() < 3

@@ -82,10 +82,12 @@ def test_one_of_a_users_own_goes_through_a_file_into_a_new_process(tmp_path, mon
     loaded.to_html(tmp_path / "report.html")
     assert "Student&#39;s t with 59 degrees" in (tmp_path / "report.html").read_text()
     program = LOADING.format(path=str(path))
-    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
     assert said.splitlines() == [
-        f"{path}: the result holds a Student, a class that is not defined here. Import the module that defines it, and load the "
-        "file again.",
+        f"{path}: the result holds a Student, a class that is not defined here. Import the module "
+        "that defines it, and load the file again.",
         "Student's t with 59 degrees of freedom",
     ]
 
@@ -124,7 +126,9 @@ def test_a_class_that_is_defined_again_replaces_the_former(tmp_path):
 
 
 def test_names_of_ours_are_refused():
-    with pytest.raises(TypeError, match="Bootstrap: expected a name that no null distribution of lksd has"):
+    with pytest.raises(
+        TypeError, match="Bootstrap: expected a name that no null distribution of lksd has"
+    ):
         defined("Bootstrap")
 
 

@@ -39,16 +39,24 @@ def test_two_independent_models_by_hand():
     assert p[1] == pytest.approx(stats.norm.sf(1.5 / math.sqrt(2)) / 0.5)
 
 
-@pytest.mark.parametrize(("low", "t"), [(5.0, 5.1), (30.0, 30.01), (300.0, 300.001), (2_000.0, 2_000.0001), (-3.0, 40.0)])
+@pytest.mark.parametrize(
+    ("low", "t"), [(5.0, 5.1), (30.0, 30.01), (300.0, 300.001), (2_000.0, 2_000.0001), (-3.0, 40.0)]
+)
 def test_far_tails(low, t):
     """Against the scaled complementary error function."""
 
     def scaled(a):
         return erfcx(a / math.sqrt(2))
 
-    expected = math.exp((low**2 - t**2) / 2) * scaled(t) / scaled(low) if low > 0 else stats.norm.sf(t) / stats.norm.sf(low)
+    expected = (
+        math.exp((low**2 - t**2) / 2) * scaled(t) / scaled(low)
+        if low > 0
+        else stats.norm.sf(t) / stats.norm.sf(low)
+    )
     assert upper_truncated(t, low, math.inf) == pytest.approx(expected, rel=1e-5)
-    assert upper_truncated(-low - 0.1, -low - 1.0, -low) == pytest.approx(1 - upper_truncated(low + 0.1, low, low + 1.0), abs=1e-9)
+    assert upper_truncated(-low - 0.1, -low - 1.0, -low) == pytest.approx(
+        1 - upper_truncated(low + 0.1, low, low + 1.0), abs=1e-9
+    )
 
 
 def test_always_a_probability():

@@ -32,9 +32,15 @@ def test_jackknife(h):
 
 
 def test_components_and_variances(h):
-    assert ustatistic.components(rows(h), squares(h)) == pytest.approx(oracles.zetas(h), rel=1e-9, abs=1e-12)
-    assert ustatistic.ustat_variance(rows(h), squares(h)) == pytest.approx(oracles.ustat_variance(h), rel=1e-9, abs=1e-12)
-    assert ustatistic.vstat_variance(rows(h), np.diag(h)) == pytest.approx(oracles.vstat_variance(h), rel=1e-10)
+    assert ustatistic.components(rows(h), squares(h)) == pytest.approx(
+        oracles.zetas(h), rel=1e-9, abs=1e-12
+    )
+    assert ustatistic.ustat_variance(rows(h), squares(h)) == pytest.approx(
+        oracles.ustat_variance(h), rel=1e-9, abs=1e-12
+    )
+    assert ustatistic.vstat_variance(rows(h), np.diag(h)) == pytest.approx(
+        oracles.vstat_variance(h), rel=1e-10
+    )
 
 
 def test_regularised(h):
@@ -43,7 +49,8 @@ def test_regularised(h):
     u, eps = oracles.u_statistic(h), N ** (-1 / 3)
     projection = rows(h) / (N - 1)
     g = [
-        2 * (projection[order[2 * j]] + projection[order[2 * j + 1]] - 2 * u) + 2 * eps * (pairs[j] - pairs.mean())
+        2 * (projection[order[2 * j]] + projection[order[2 * j + 1]] - 2 * u)
+        + 2 * eps * (pairs[j] - pairs.mean())
         for j in range(4)
     ]
     estimate, variance, influence = ustatistic.regularised(rows(h), order, pairs)

@@ -37,14 +37,22 @@ def documents(n=30, dim=6, seed=0):
 
 def dense(operator, kernel, x, scores):
     with jax.enable_x64(True):
-        return np.asarray(operator.block(kernel, jnp.asarray(x), jnp.asarray(scores), jnp.asarray(x), jnp.asarray(scores)))
+        return np.asarray(
+            operator.block(
+                kernel, jnp.asarray(x), jnp.asarray(scores), jnp.asarray(x), jnp.asarray(scores)
+            )
+        )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize("operator", [*operators()], ids=str)
 def test_every_sum_equals_the_definition(operator, kernel):
     x, rng = documents(), np.random.default_rng(1)
-    scores, weights, contrast = rng.normal(size=(2, *operator.score_shape(x))), rng.normal(size=(len(x), 3)), np.array([1.0, -1.0])
+    scores, weights, contrast = (
+        rng.normal(size=(2, *operator.score_shape(x))),
+        rng.normal(size=(len(x), 3)),
+        np.array([1.0, -1.0]),
+    )
     h = dense(operator, kernel, x, scores)
     off = h * (1 - np.eye(len(x)))
     difference = off[0] - off[1]
@@ -71,7 +79,11 @@ def differentiated(operator, kernel, x, scores):
     with jax.enable_x64(True):
         off = 1 - jnp.eye(len(x))
         points, fixed = jnp.asarray(x), jnp.asarray(scores)
-        return np.asarray(jax.grad(lambda free: jnp.sum(operator.block(kernel, points, free, points, fixed) * off))(fixed))
+        return np.asarray(
+            jax.grad(
+                lambda free: jnp.sum(operator.block(kernel, points, free, points, fixed) * off)
+            )(fixed)
+        )
 
 
 @pytest.mark.parametrize(
@@ -88,24 +100,36 @@ def test_sensitivity_equals_differentiation(operator, kernel):
     scores = rng.normal(size=(2, *operator.score_shape(x)))
     slopes = differentiated(operator, kernel, x, scores)
     off = dense(operator, kernel, x, scores) * (1 - np.eye(len(x)))
-    every = [gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, sensitive=True) for tile in (None, 7)]
+    every = [
+        gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, sensitive=True)
+        for tile in (None, 7)
+    ]
     for found in (sensitivity(operator, kernel, x, scores), *(sums.sensitivity for sums in every)):
         np.testing.assert_allclose(found.scores, slopes, atol=1e-11)
-        np.testing.assert_allclose(found.positions.sum(2), off.sum(2), atol=1e-11)  # the positions share a row sum among them
+        # the positions share a row sum among them
+        np.testing.assert_allclose(found.positions.sum(2), off.sum(2), atol=1e-11)
 
 
-@pytest.mark.parametrize("operator", [Barker(SIZE, witness="shared", average=True), Difference(SIZE)], ids=str)
+@pytest.mark.parametrize(
+    "operator", [Barker(SIZE, witness="shared", average=True), Difference(SIZE)], ids=str
+)
 def test_parts_of_positions(operator):
     """What a position adds is what is lost without its moves."""
     x, rng, kernel = documents(), np.random.default_rng(3), KERNELS[0]
     scores = rng.normal(size=(2, *operator.score_shape(x)))
-    found = gram_sums(operator, kernel, x, scores, [1.0, -1.0], sensitive=True).sensitivity.positions
+    found = gram_sums(
+        operator, kernel, x, scores, [1.0, -1.0], sensitive=True
+    ).sensitivity.positions
     with jax.enable_x64(True):
         points, given = jnp.asarray(x), jnp.asarray(scores)
         moves = operator.existing(points, given)
-        form = jax.jit(partial(shared_block if operator.witness == "shared" else matched_block, kernel))
+        form = jax.jit(
+            partial(shared_block if operator.witness == "shared" else matched_block, kernel)
+        )
         for d in (0, 4):
             keep = jnp.arange(x.shape[1]) != d
             without = Moves(moves.stay * keep, moves.values, moves.weights * keep[:, None])
             lost = form(points, moves, points, moves) - form(points, without, points, moves)
-            np.testing.assert_allclose(found[:, :, d], np.sum(np.asarray(lost) * (1 - np.eye(len(x))), 2), atol=1e-11)
+            np.testing.assert_allclose(
+                found[:, :, d], np.sum(np.asarray(lost) * (1 - np.eye(len(x))), 2), atol=1e-11
+            )

@@ -1,4 +1,6 @@
-"""Difference, Barker and Gibbs Stein kernels against their definitions, written out on small lattices."""
+"""Difference, Barker and Gibbs Stein kernels against their definitions, written out on small
+lattices.
+"""
 
 import itertools
 
@@ -8,7 +10,18 @@ import oracles
 import pytest
 from scipy import sparse
 
-from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming, Kernel, OneHot, Product, Sum, Weighted, gram
+from lksd.kernels import (
+    IMQ,
+    BagOfWords,
+    Gaussian,
+    Hamming,
+    Kernel,
+    OneHot,
+    Product,
+    Sum,
+    Weighted,
+    gram,
+)
 from lksd.stein import Barker, Difference, Gibbs, stein_kernel
 
 L, DIM = 3, 3
@@ -38,10 +51,13 @@ KERNELS = {
 OPERATORS = {"difference": Difference, "barker": Barker, "gibbs": Gibbs}
 CASES = [
     (operator, witness, order)
-    for operator, witness, order in itertools.product(OPERATORS, ("per-coordinate", "shared"), (None, (2, 0, 1)))
+    for operator, witness, order in itertools.product(
+        OPERATORS, ("per-coordinate", "shared"), (None, (2, 0, 1))
+    )
     if not (operator == "gibbs" and order)
 ]
-SPARSE = [("difference", "per-coordinate", None), ("barker", "shared", None)]  # for kernels that only combine others
+# for kernels that only combine others
+SPARSE = [("difference", "per-coordinate", None), ("barker", "shared", None)]
 
 
 def build(name, witness, order=None, n_values=L):
@@ -68,7 +84,12 @@ def plain(kernel):
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    [(name, case) for name in KERNELS for case in CASES if name in ("hamming", "bag of words", "own") or case in SPARSE],
+    [
+        (name, case)
+        for name in KERNELS
+        for case in CASES
+        if name in ("hamming", "bag of words", "own") or case in SPARSE
+    ],
     ids=str,
 )
 def test_block_equals_definition(name, case):
@@ -81,7 +102,10 @@ def test_block_equals_definition(name, case):
     s, t = rng.normal(size=(4, DIM, *shape)), rng.normal(size=(3, DIM, *shape))
     table = plain(KERNELS[name])
     expected = [
-        [oracles.discrete_stein_kernel(operator, table, a, u, b, v, cycle, witness == "shared") for b, v in zip(y, t, strict=True)]
+        [
+            oracles.discrete_stein_kernel(operator, table, a, u, b, v, cycle, witness == "shared")
+            for b, v in zip(y, t, strict=True)
+        ]
         for a, u in zip(x, s, strict=True)
     ]
     block = stein_kernel(build(operator, witness, order), KERNELS[name], x, s, y, t)
@@ -122,7 +146,9 @@ def test_two_values_have_one_neighbour():
 
 
 def mixed_lengths():
-    """All documents of length 1, 2 and 3 over three words, an exchangeable law for each length, and its scores."""
+    """All documents of length 1, 2 and 3 over three words, an exchangeable law for each length, and
+    its scores.
+    """
     documents, mass, score = [], [], []
     cycle = np.arange(L)
     for length, share in ((1, 0.2), (2, 0.5), (3, 0.3)):
@@ -156,7 +182,14 @@ def test_mixed_lengths_equal_definition(witness):
     for i, j in itertools.product(chosen, chosen):
         expected = (
             oracles.discrete_stein_kernel(
-                "difference", bag, documents[i], score[i], documents[j], score[j], np.arange(L), witness == "shared"
+                "difference",
+                bag,
+                documents[i],
+                score[i],
+                documents[j],
+                score[j],
+                np.arange(L),
+                witness == "shared",
             )
             if witness == "shared" or len(documents[i]) == len(documents[j])
             else matched(bag, documents, score, i, j)
@@ -171,18 +204,27 @@ def matched(bag, documents, score, i, j):
     for d in range(both):
 
         def inner(u, d=d):
-            return oracles.apply_operator("difference", lambda v: bag(u, v), tuple(documents[j]), d, score[j][d], np.arange(L))
+            return oracles.apply_operator(
+                "difference", lambda v: bag(u, v), tuple(documents[j]), d, score[j][d], np.arange(L)
+            )
 
-        total += oracles.apply_operator("difference", inner, tuple(documents[i]), d, score[i][d], np.arange(L))
+        total += oracles.apply_operator(
+            "difference", inner, tuple(documents[i]), d, score[i][d], np.arange(L)
+        )
     return total
 
 
 def test_sparse_counts_equal_token_lists():
     documents, _, score = mixed_lengths()
     ordered = [sorted(document) for document in documents]
-    counts = sparse.csr_array(np.array([np.bincount(document, minlength=L) for document in documents]))
+    counts = sparse.csr_array(
+        np.array([np.bincount(document, minlength=L) for document in documents])
+    )
     operator, kernel = Difference(L, witness="shared"), KERNELS["bag of words"]
-    np.testing.assert_array_equal(stein_kernel(operator, kernel, counts, score), stein_kernel(operator, kernel, ordered, score))
+    np.testing.assert_array_equal(
+        stein_kernel(operator, kernel, counts, score),
+        stein_kernel(operator, kernel, ordered, score),
+    )
 
 
 def test_permuting_the_positions_of_an_exchangeable_model():
@@ -193,4 +235,6 @@ def test_permuting_the_positions_of_an_exchangeable_model():
         for kernel in (Hamming(), BagOfWords(IMQ(), L)):
             operator = Difference(L, witness=witness)
             h = stein_kernel(operator, kernel, x, s)
-            np.testing.assert_allclose(stein_kernel(operator, kernel, x[:, order], s[:, order]), h, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                stein_kernel(operator, kernel, x[:, order], s[:, order]), h, rtol=1e-12, atol=1e-12
+            )

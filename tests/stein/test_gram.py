@@ -25,7 +25,11 @@ CASES = {
     "imq": (Langevin(), IMQ(3.0), continuous()),
     "per coordinate": (Langevin(), PerCoordinate(IMQ(3.0), IMQ(1.0)), continuous()),
     "weighted sum": (Langevin(), Weighted(Sum(IMQ(1.0), IMQ(9.0)), Polynomial()), continuous()),
-    "difference": (Difference(L, order=np.array([1, 3, 0, 4, 2])), BagOfWords(IMQ(), L), discrete()),
+    "difference": (
+        Difference(L, order=np.array([1, 3, 0, 4, 2])),
+        BagOfWords(IMQ(), L),
+        discrete(),
+    ),
     "difference shared": (Difference(L, witness="shared"), BagOfWords(IMQ(), L), discrete()),
     "barker": (Barker(L), Hamming(), discrete((2,))),
 }
@@ -45,7 +49,12 @@ def test_sums_equal_dense(name):
         sums = gram_sums(operator, kernel, x, scores, [1.0, -1.0], weights, tile=tile)
         largest = np.abs(off.sum(1)).max()
         np.testing.assert_allclose(sums.rows, off.sum(1), atol=1e-12 * largest, rtol=0)
-        np.testing.assert_allclose(sums.model_rows, [(m - np.diag(np.diag(m))).sum(1) for m in each], rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(
+            sums.model_rows,
+            [(m - np.diag(np.diag(m))).sum(1) for m in each],
+            rtol=1e-11,
+            atol=1e-11,
+        )
         np.testing.assert_allclose(sums.squares, np.sum(off**2), rtol=1e-12)
         np.testing.assert_allclose(sums.diagonal, np.diag(h), rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(sums.products, off @ weights, rtol=1e-9, atol=1e-10)
@@ -58,10 +67,15 @@ def test_sums_from_known_matrices(name):
     expected = dense(operator, kernel, x, scores)
     np.testing.assert_allclose(matrices, expected, atol=1e-12 * np.abs(expected).max(), rtol=0)
     contrasts = np.array([[1.0, -1.0], [0.0, 1.0]])
-    known, computed = matrix_sums(matrices, contrasts), gram_sums(operator, kernel, x, scores, contrasts, whole=True)
+    known, computed = (
+        matrix_sums(matrices, contrasts),
+        gram_sums(operator, kernel, x, scores, contrasts, whole=True),
+    )
     for field in ("model_rows", "model_diagonal", "rows", "squares", "diagonal", "matrix"):
         value = getattr(computed, field)
-        np.testing.assert_allclose(getattr(known, field), value, atol=1e-11 * np.abs(value).max(), rtol=0)
+        np.testing.assert_allclose(
+            getattr(known, field), value, atol=1e-11 * np.abs(value).max(), rtol=0
+        )
 
 
 @pytest.mark.parametrize("name", ["imq", "difference"])
@@ -76,7 +90,10 @@ def test_row_order_changes_nothing(name):
 def test_tile_size_at_length():
     rng = np.random.default_rng(4)
     x, scores = rng.normal(size=(1500, 6)) + 3.0, rng.normal(size=(2, 1500, 6))
-    rows = [gram_sums(Langevin(), IMQ(10.0), x, scores, [1.0, -1.0], tile=tile).rows for tile in (None, 1500, 333)]
+    rows = [
+        gram_sums(Langevin(), IMQ(10.0), x, scores, [1.0, -1.0], tile=tile).rows
+        for tile in (None, 1500, 333)
+    ]
     for other in rows[1:]:
         np.testing.assert_allclose(other, rows[0], atol=1e-12 * np.abs(rows[0]).max(), rtol=0)
 

@@ -6,7 +6,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lksd.kernels import IMQ, BallBump, BoxBump, Gaussian, Kernel, PerCoordinate, Polynomial, Product, Sum, Weighted
+from lksd.kernels import (
+    IMQ,
+    BallBump,
+    BoxBump,
+    Gaussian,
+    Kernel,
+    PerCoordinate,
+    Polynomial,
+    Product,
+    Sum,
+    Weighted,
+)
 from lksd.stein import Langevin, stein_kernel
 
 DIM = 4
@@ -55,7 +66,9 @@ KERNELS = {
 
 
 def autodiff(kernel, x, s, y, t):
-    """s't k + s'grad_y k + t'grad_x k + tr grad_x grad_y k, one pair; diagonal matrix kernels by coordinates."""
+    """s't k + s'grad_y k + t'grad_x k + tr grad_x grad_y k, one pair; diagonal matrix kernels by
+    coordinates.
+    """
     k = kernel(x, y)
     k_x, k_y = jax.jacfwd(kernel, 0)(x, y), jax.jacfwd(kernel, 1)(x, y)
     k_xy = jax.jacfwd(jax.jacrev(kernel, 0), 1)(x, y)
@@ -75,7 +88,10 @@ def test_block_equals_autodiff(name):
     with jax.enable_x64(True):
         pair = jax.jit(lambda a, s, b, t: autodiff(kernel, a, s, b, t))
         expected = np.array(
-            [[float(pair(*map(jnp.asarray, (a, u, b, v)))) for b, v in zip(y, t, strict=True)] for a, u in zip(x, s, strict=True)]
+            [
+                [float(pair(*map(jnp.asarray, (a, u, b, v)))) for b, v in zip(y, t, strict=True)]
+                for a, u in zip(x, s, strict=True)
+            ]
         )
     block = stein_kernel(Langevin(), kernel, x, s, y, t)
     assert block.dtype == np.float64
@@ -90,7 +106,8 @@ def test_far_from_the_origin_nothing_is_lost():
     np.testing.assert_allclose(far, near, rtol=1e-7)
 
 
-# ------------------------------------------------------------- E h(x, .) = 0 under the model, by quadrature
+# ------------------------------------------------------------- E h(x, .) = 0 under the model, by
+# quadrature
 
 
 def mixture_density(z):
@@ -113,11 +130,16 @@ def wedge_density(z):
 
 
 def expectation(kernel, density, nodes, points):
-    """E_y h(x, y) for x in points under the density on an even grid (spectrally accurate for smooth integrands)."""
+    """E_y h(x, y) for x in points under the density on an even grid (spectrally accurate for smooth
+    integrands).
+    """
     with jax.enable_x64(True):
         score = jax.jit(jax.vmap(jax.grad(lambda z: jnp.log(density(z)))))
         mass = np.asarray(jax.vmap(density)(jnp.asarray(nodes)))
-        at_points, at_nodes = np.asarray(score(jnp.asarray(points))), np.asarray(score(jnp.asarray(nodes)))
+        at_points, at_nodes = (
+            np.asarray(score(jnp.asarray(points))),
+            np.asarray(score(jnp.asarray(nodes))),
+        )
     h = stein_kernel(Langevin(), kernel, points, at_points, nodes, at_nodes)
     return h @ (mass / mass.sum()), np.abs(h) @ (mass / mass.sum())
 
@@ -140,7 +162,9 @@ def test_stein_identity_on_the_line(kernel):
 
 
 @pytest.mark.parametrize(
-    "kernel", [IMQ(np.array([[2.0, 0.5], [0.5, 1.0]])), PerCoordinate(IMQ(2.0), IMQ(np.array([1.0, 2.0])))], ids=str
+    "kernel",
+    [IMQ(np.array([[2.0, 0.5], [0.5, 1.0]])), PerCoordinate(IMQ(2.0), IMQ(np.array([1.0, 2.0])))],
+    ids=str,
 )
 def test_stein_identity_in_the_plane(kernel):
     grid = np.linspace(-9, 12, 180)
@@ -160,7 +184,9 @@ def test_stein_identity_on_a_bounded_domain_needs_and_has_the_bump():
     assert np.abs(without / size).min() > 0.01
 
 
-@pytest.mark.parametrize("weight", [BallBump(radius=1.0, flat_radius=0.3), BoxBump(-1.0, 1.0, margin=0.8)], ids=str)
+@pytest.mark.parametrize(
+    "weight", [BallBump(radius=1.0, flat_radius=0.3), BoxBump(-1.0, 1.0, margin=0.8)], ids=str
+)
 def test_stein_identity_on_a_bounded_domain_in_the_plane(weight):
     grid = np.linspace(-1, 1, 202)[1:-1]
     nodes = np.stack(np.meshgrid(grid, grid), -1).reshape(-1, 2)
@@ -180,7 +206,12 @@ def test_rotation_and_translation_of_data_and_model():
     moved, turned = x @ rotation.T + 2.0, s @ rotation.T
     for build in (IMQ.median, Gaussian.median, lambda z: IMQ.covariance(z, shrinkage=0.0)):
         h = stein_kernel(Langevin(), build(x), x, s)
-        np.testing.assert_allclose(stein_kernel(Langevin(), build(moved), moved, turned), h, rtol=1e-9, atol=1e-9 * np.abs(h).max())
+        np.testing.assert_allclose(
+            stein_kernel(Langevin(), build(moved), moved, turned),
+            h,
+            rtol=1e-9,
+            atol=1e-9 * np.abs(h).max(),
+        )
 
 
 def test_rotationally_invariant_model():
@@ -188,7 +219,12 @@ def test_rotationally_invariant_model():
     rotation = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
     turned = x @ rotation.T
     h = stein_kernel(Langevin(), IMQ(2.0), x, -x / 2)
-    np.testing.assert_allclose(stein_kernel(Langevin(), IMQ(2.0), turned, -turned / 2), h, rtol=1e-9, atol=1e-9 * np.abs(h).max())
+    np.testing.assert_allclose(
+        stein_kernel(Langevin(), IMQ(2.0), turned, -turned / 2),
+        h,
+        rtol=1e-9,
+        atol=1e-9 * np.abs(h).max(),
+    )
 
 
 def test_a_stack_of_many_models_equals_each_alone():
@@ -198,4 +234,6 @@ def test_a_stack_of_many_models_equals_each_alone():
         arrays = [jnp.asarray(a) for a in (x, scores, x, scores)]
         together = eqx.filter_jit(Langevin().block)(IMQ(2.0), *arrays)
     for one, score in zip(together, scores, strict=True):
-        np.testing.assert_allclose(one, stein_kernel(Langevin(), IMQ(2.0), x, score), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            one, stein_kernel(Langevin(), IMQ(2.0), x, score), rtol=1e-12, atol=1e-12
+        )

@@ -55,7 +55,9 @@ def sequences(rng):
 def test_sums_over_some_pairs_equal_dense_ones(problem):
     operator, kernel, x, scores = problem(np.random.default_rng(0))
     n, pairs, tile, seed = 60, 500, 8, 3
-    sums = gram_sums(operator, kernel, x, scores, [1.0, -1.0], tile=tile, pairs=pairs, seed=seed, sensitive=True)
+    sums = gram_sums(
+        operator, kernel, x, scores, [1.0, -1.0], tile=tile, pairs=pairs, seed=seed, sensitive=True
+    )
     tiling, order = tiling_of(n, tile, pairs), np.random.default_rng([seed, n]).permutation(n)
     count = np.zeros((n, n))
     count[np.ix_(order, order)] = pairs_met(tiling)
@@ -63,14 +65,25 @@ def test_sums_over_some_pairs_equal_dense_ones(problem):
     factor = n * (n - 1) / count.sum()
     h = each[0] - each[1]
     np.testing.assert_allclose(sums.rows, factor * (h * count).sum(1), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(sums.model_rows, factor * (each * count).sum(2), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        sums.model_rows, factor * (each * count).sum(2), rtol=1e-10, atol=1e-10
+    )
     np.testing.assert_allclose(sums.squares, factor * (h**2 * count).sum(), rtol=1e-10)
-    np.testing.assert_allclose(sums.model_diagonal, np.einsum("sii->si", each), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        sums.model_diagonal, np.einsum("sii->si", each), rtol=1e-9, atol=1e-11
+    )
     np.testing.assert_array_equal(sums.partners, count.sum(1))
     if problem is documents:  # what the positions add makes the row sums
-        np.testing.assert_allclose(sums.sensitivity.positions.sum(2), sums.model_rows, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            sums.sensitivity.positions.sum(2), sums.model_rows, rtol=1e-9, atol=1e-9
+        )
     if problem is sequences:  # here it comes from all pairs
-        np.testing.assert_allclose(sums.sensitivity.positions.sum(2), (each - each * np.eye(n)).sum(2), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            sums.sensitivity.positions.sum(2),
+            (each - each * np.eye(n)).sum(2),
+            rtol=1e-9,
+            atol=1e-9,
+        )
 
 
 @pytest.mark.parametrize("pairs", [None, 500])
@@ -80,11 +93,22 @@ def test_parts_of_any_number_of_tiles_give_the_same_sums(together, pairs):
     by_rows = tiling_of(60, 8, pairs)
     tiling = tiling_of(60, 8, pairs, together)
     parts = list(tiling.parts())
-    assert [tile for part in parts for tile in part] == [tile for part in by_rows.parts() for tile in part]
+    assert [tile for part in parts for tile in part] == [
+        tile for part in by_rows.parts() for tile in part
+    ]
     assert len({len(part) for part in parts[:-1]}) <= 1
 
     def sums(tiling):
-        problem = tiles.Problem(operator, kernel, np.array([[1.0, -1.0]]), x, list(scores), np.ones((60, 1)), tiling, False)
+        problem = tiles.Problem(
+            operator,
+            kernel,
+            np.array([[1.0, -1.0]]),
+            x,
+            list(scores),
+            np.ones((60, 1)),
+            tiling,
+            False,
+        )
         return added(Local(), tiles.ready, problem)
 
     for one, other in zip(sums(tiling)[:4], sums(by_rows)[:4], strict=True):
@@ -94,8 +118,12 @@ def test_parts_of_any_number_of_tiles_give_the_same_sums(together, pairs):
 def test_a_tile_that_is_nowhere_adds_nothing():
     operator, kernel, x, scores = continuous(np.random.default_rng(0))
     tiling = tiling_of(60, 8, None, 100)
-    problem = tiles.Problem(operator, kernel, np.array([[1.0, -1.0]]), x, list(scores), np.ones((60, 1)), tiling, False)
+    problem = tiles.Problem(
+        operator, kernel, np.array([[1.0, -1.0]]), x, list(scores), np.ones((60, 1)), tiling, False
+    )
     add = tiles.ready(problem)
     nowhere = (tiles.NOWHERE, tiles.NOWHERE)
-    for one, other in zip(add([(0, 0), (0, 3)])[:3], add([(0, 0), nowhere, (0, 3), nowhere])[:3], strict=True):
+    for one, other in zip(
+        add([(0, 0), (0, 3)])[:3], add([(0, 0), nowhere, (0, 3), nowhere])[:3], strict=True
+    ):
         np.testing.assert_array_equal(one, other)

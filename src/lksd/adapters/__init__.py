@@ -1,4 +1,6 @@
-"""Models from where people already build them. Each adapter imports its package only when it is called."""
+"""Models from where people already build them. Each adapter imports its package only when it is
+called.
+"""
 
 from ..domains import share_vocabulary
 from .draws import from_draws

@@ -1,4 +1,6 @@
-"""Where the variables of a program can lie, by the laws of NumPyro and PyMC: intervals whose ends the program computes."""
+"""Where the variables of a program can lie, by the laws of NumPyro and PyMC: intervals whose ends
+the program computes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PYMC_ATOMS = ("Censored", "Hurdle", "DiracDelta")
 
 
 class Region(NamedTuple):
-    """Intervals of a variable, one row for each component of a mixture, (C, ...); or simplexes along its last axis."""
+    """Intervals of a variable, one row for each component of a mixture, (C, ...); or simplexes
+    along its last axis.
+    """
 
     lower: Any
     upper: Any
@@ -41,7 +45,11 @@ def widened(region: Region, shape: tuple[int, ...]) -> Region:
         rows = ends.reshape(len(ends), *(1,) * (len(shape) + 1 - ends.ndim), *ends.shape[1:])
         return jnp.broadcast_to(rows, (len(ends), *shape))
 
-    return region if region.simplex else region._replace(lower=wide(region.lower), upper=wide(region.upper))
+    return (
+        region
+        if region.simplex
+        else region._replace(lower=wide(region.lower), upper=wide(region.upper))
+    )
 
 
 def joined(regions: list[Region]) -> Region:
@@ -52,39 +60,55 @@ def joined(regions: list[Region]) -> Region:
     if first.simplex:
         return first
     return first._replace(
-        lower=jnp.concatenate([one.lower for one in regions]), upper=jnp.concatenate([one.upper for one in regions])
+        lower=jnp.concatenate([one.lower for one in regions]),
+        upper=jnp.concatenate([one.upper for one in regions]),
     )
 
 
 def latents_used(function: Callable, params, latents: dict[str, Any]) -> list[str]:
-    """The latents on which ``function(params, latents)`` depends: whether a program for it uses them."""
+    """The latents on which ``function(params, latents)`` depends: whether a program for it uses
+    them.
+    """
     jaxpr = jax.make_jaxpr(function)(params, latents).jaxpr
     _, used = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
-    return [name for name, one in zip(sorted(latents), used[len(jax.tree.leaves(params)) :], strict=True) if one]
+    return [
+        name
+        for name, one in zip(sorted(latents), used[len(jax.tree.leaves(params)) :], strict=True)
+        if one
+    ]
 
 
 def fixed_ends(
     name: str, ends: Callable, params: dict, latents: dict[str, Any], draws: Collection[dict] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ends (D,) of a variable's intervals at these parameters, which must hold for all latents, components and draws."""
+    """The ends (D,) of a variable's intervals at these parameters, which must hold for all latents,
+    components and draws.
+    """
     if used := latents_used(ends, params, latents):
         raise ValueError(
-            f"model: expected a support of {name!r} that does not depend on latents; its ends depend on "
-            f"{', '.join(map(repr, used))}, and what holds given the latents does not hold for their average then. Use a law whose "
-            "support is fixed."
+            f"model: expected a support of {name!r} that does not depend on latents; its ends "
+            f"depend on {', '.join(map(repr, used))}, and what holds given the latents does not "
+            "hold for their average then. Use a law whose support is fixed."
         )
-    every = [tuple(np.asarray(end) for end in jax.jit(ends)(given, latents)) for given in (params, *draws)]
+    every = [
+        tuple(np.asarray(end) for end in jax.jit(ends)(given, latents))
+        for given in (params, *draws)
+    ]
     lower, upper = (np.stack(side) for side in zip(*every, strict=True))  # (draws, C, D)
     for axis, of, remedy in (
         (1, "all components of the mixture", "Use components with one support."),
-        (0, "all draws of the parameters", "Give one value for the parameters on which it depends."),
+        (
+            0,
+            "all draws of the parameters",
+            "Give one value for the parameters on which it depends.",
+        ),
     ):
         for side in (lower, upper):
             if (side != side.take([0], axis)).any():
                 least, most = side.min(), side.max()
                 raise ValueError(
-                    f"model: expected the same support of {name!r} for {of}; one of its ends is between {least:g} and {most:g}. "
-                    f"{remedy}"
+                    f"model: expected the same support of {name!r} for {of}; one of its ends is "
+                    f"between {least:g} and {most:g}. {remedy}"
                 )
     return lower[0, 0].astype(float), upper[0, 0].astype(float)
 
@@ -98,7 +122,9 @@ def as_support(lower: np.ndarray, upper: np.ndarray) -> Support:
 
 
 def is_discrete(law) -> bool:
-    """Whether a distribution is one of integers; its support may not say so before its parameters are known."""
+    """Whether a distribution is one of integers; its support may not say so before its parameters
+    are known.
+    """
     try:
         return bool(law.support.is_discrete)
     except (NotImplementedError, AttributeError):
@@ -156,7 +182,10 @@ def numpyro_region(law) -> Region:
         return joined([widened(numpyro_region(one), shape) for one in law.component_distributions])
     if not is_discrete(law) and any(name in type(law).__name__ for name in NUMPYRO_ATOMS):
         raise Unknown("single numbers with a probability of their own")
-    if isinstance(law, dist.TransformedDistribution) and type(law).support is dist.TransformedDistribution.support:
+    if (
+        isinstance(law, dist.TransformedDistribution)
+        and type(law).support is dist.TransformedDistribution.support
+    ):
         return widened(of_transformed(law), shape)
     return of_constraint(law.support, shape)
 
@@ -189,7 +218,10 @@ def of_transformed(law) -> Region:
     steps = flat_steps(law.transforms)
     base = numpyro_region(law.base_dist)
     if base.simplex or base.whole or not all(isinstance(step, monotone) for step in steps):
-        raise Unknown(f"a {type(base_law(law.base_dist)).__name__} transformed by {type(law.transforms[-1]).__name__}")
+        raise Unknown(
+            f"a {type(base_law(law.base_dist)).__name__} transformed by "
+            f"{type(law.transforms[-1]).__name__}"
+        )
     lower, upper = base.lower, base.upper
     for step in steps:
         # NumPyro's own keeps away from 0 and 1
@@ -201,7 +233,11 @@ def of_transformed(law) -> Region:
 
 def flat_steps(steps) -> list:
     """The transforms one after the other, those that are composed of others taken apart."""
-    return [part for step in steps for part in (flat_steps(step.parts) if hasattr(step, "parts") else [step])]
+    return [
+        part
+        for step in steps
+        for part in (flat_steps(step.parts) if hasattr(step, "parts") else [step])
+    ]
 
 
 def of_constraint(support, shape: tuple[int, ...]) -> Region:
@@ -211,7 +247,10 @@ def of_constraint(support, shape: tuple[int, ...]) -> Region:
     one = unwrapped(support)
     if isinstance(one, type(constraints.simplex)):
         return Region(-INF, INF, simplex=shape[-1])
-    whole = isinstance(one, (constraints.integer_interval, constraints.integer_greater_than, type(constraints.boolean)))
+    whole = isinstance(
+        one,
+        (constraints.integer_interval, constraints.integer_greater_than, type(constraints.boolean)),
+    )
     ends: Any
     if isinstance(one, type(constraints.boolean)):
         ends = 0, 1
@@ -233,7 +272,9 @@ REALS = Region([-INF], [INF], free=True)
 
 
 def pymc_region(rv) -> Region | None:
-    """The region of a variable, its ends lists of numbers or graphs; None where PyMC does not know it."""
+    """The region of a variable, its ends lists of numbers or graphs; None where PyMC does not know
+    it.
+    """
     import pytensor.tensor as pt
     from pymc.distributions import transforms
     from pymc.logprob import transforms as general
@@ -249,11 +290,17 @@ def pymc_region(rv) -> Region | None:
         warnings.simplefilter("ignore", UserWarning)
         transform = transforms._default_transform(op, rv)
     if transform is None:
-        return of_custom(rv) if "Custom" in " ".join(one.__name__ for one in type(op).__mro__) else REALS
+        return (
+            of_custom(rv)
+            if "Custom" in " ".join(one.__name__ for one in type(op).__mro__)
+            else REALS
+        )
     if isinstance(transform, general.SimplexTransform):
         return Region([-INF], [INF], simplex=int(rv.type.shape[-1] or rv.shape[-1].eval()))
     if isinstance(transform, general.IntervalTransform):
-        lower, upper = (end if end is None else pt.as_tensor(end) for end in transform.args_fn(*rv.owner.inputs))
+        lower, upper = (
+            end if end is None else pt.as_tensor(end) for end in transform.args_fn(*rv.owner.inputs)
+        )
         own = Region([-INF if lower is None else lower], [INF if upper is None else upper])
         return within(own, base_region(rv)) if name == "TruncatedRV" else own
     ends: dict[type, Any] = {
@@ -301,11 +348,15 @@ def within(own: Region, base: Region | None) -> Region | None:
         return None if base is None else own
     if base.simplex or len(base.lower) > 1:
         raise Unknown("a truncated mixture or simplex")
-    return Region([pt.maximum(own.lower[0], base.lower[0])], [pt.minimum(own.upper[0], base.upper[0])])
+    return Region(
+        [pt.maximum(own.lower[0], base.lower[0])], [pt.minimum(own.upper[0], base.upper[0])]
+    )
 
 
 def of_custom(rv) -> Region | None:
-    """A distribution that is written as a function of others: where that is exp or the logistic function of one on all reals."""
+    """A distribution that is written as a function of others: where that is exp or the logistic
+    function of one on all reals.
+    """
     from pytensor.scalar import Exp, Sigmoid
     from pytensor.tensor.elemwise import Elemwise
     from pytensor.tensor.random.op import RandomVariable
@@ -316,7 +367,11 @@ def of_custom(rv) -> Region | None:
     if made is None or not isinstance(made.op, Elemwise):
         return None
     source = made.inputs[0].owner
-    if source is None or not isinstance(source.op, RandomVariable) or pymc_region(made.inputs[0]) != REALS:
+    if (
+        source is None
+        or not isinstance(source.op, RandomVariable)
+        or pymc_region(made.inputs[0]) != REALS
+    ):
         return None
     ends = {Exp: (0.0, INF), Sigmoid: (0.0, 1.0)}.get(type(made.op.scalar_op))
     return None if ends is None else Region([ends[0]], [ends[1]])

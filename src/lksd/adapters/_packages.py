@@ -19,12 +19,16 @@ def needed(caller: str, module: str, extra: str) -> Any:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        raise ImportError(f"{caller} needs {package}, which is not installed. Run: pip install 'lksd[{extra}]'") from error
+        raise ImportError(
+            f"{caller} needs {package}, which is not installed. Run: pip install 'lksd[{extra}]'"
+        ) from error
 
 
 @contextmanager
 def settings_kept():
-    """JAX's configuration and the environment are afterwards what they were: some packages change both when imported."""
+    """JAX's configuration and the environment are afterwards what they were: some packages change
+    both when imported.
+    """
     names = [name for name in dir(jax.config) if name.startswith("jax_")]
     before, environment = {name: getattr(jax.config, name) for name in names}, dict(os.environ)
     try:

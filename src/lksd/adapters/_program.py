@@ -1,4 +1,6 @@
-"""Models written as programs elsewhere: traced once, then functions of parameters, latents and one observation."""
+"""Models written as programs elsewhere: traced once, then functions of parameters, latents and one
+observation.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ LOG_2PI = np.log(2 * np.pi)
 
 
 class Text:
-    """The steps of a traced function; two with the same steps are equal, so that models of one form share one compilation."""
+    """The steps of a traced function; two with the same steps are equal, so that models of one form
+    share one compilation.
+    """
 
     def __init__(self, jaxpr, takes, gives):
         self.jaxpr, self.takes, self.gives, self.written = jaxpr, takes, gives, str(jaxpr)
@@ -32,14 +36,20 @@ class Text:
         if self is other or not isinstance(other, Text):
             return self is other
         written_out = "0x" not in self.written  # an address stands for something that is not
-        return written_out and (self.takes, self.gives, self.written) == (other.takes, other.gives, other.written)
+        return written_out and (self.takes, self.gives, self.written) == (
+            other.takes,
+            other.gives,
+            other.written,
+        )
 
     def __hash__(self) -> int:
         return hash(self.written)
 
 
 class Traced(eqx.Module):
-    """A function as it was when it was traced: what changes later in the variables that it uses does not reach it."""
+    """A function as it was when it was traced: what changes later in the variables that it uses
+    does not reach it.
+    """
 
     text: Text = eqx.field(static=True)
     constants: tuple
@@ -53,7 +63,10 @@ class Traced(eqx.Module):
 
 @partial(jax.jit, static_argnums=0, inline=True)
 def evaluate(text: Text, constants, leaves):
-    constants, leaves = as_types(constants, text.jaxpr.constvars), as_types(leaves, text.jaxpr.invars)
+    constants, leaves = (
+        as_types(constants, text.jaxpr.constvars),
+        as_types(leaves, text.jaxpr.invars),
+    )
     return jaxpr_as_fun(ClosedJaxpr(text.jaxpr, constants))(*leaves)
 
 
@@ -89,7 +102,9 @@ def find_quadratic(parts: dict[str, Traced], params, x, z, free: bool) -> Quadra
     flat, restore = ravel_pytree(z)
 
     def curvature(log_density):
-        """Whether the second derivatives in z depend on x and on z: whether a program for them uses these."""
+        """Whether the second derivatives in z depend on x and on z: whether a program for them uses
+        these.
+        """
         jaxpr = jax.make_jaxpr(jax.hessian(lambda v, x: log_density(x, restore(v))))(flat, x).jaxpr
         return dce_jaxpr(jaxpr, [True])[1]
 
@@ -100,7 +115,9 @@ def find_quadratic(parts: dict[str, Traced], params, x, z, free: bool) -> Quadra
 
 
 def expansion(function: Callable, z):
-    """Value, gradient and second derivatives of ``function`` at zero, in the flat coordinates of ``z``."""
+    """Value, gradient and second derivatives of ``function`` at zero, in the flat coordinates of
+    ``z``.
+    """
     flat, restore = ravel_pytree(z)
 
     def along(v):
@@ -113,12 +130,13 @@ def expansion(function: Callable, z):
 class ProgramModel(LatentVariableModel):
     """A model that another package describes.
 
-    Where log p(x, z) is quadratic in an unconstrained z, as in linear Gaussian models, marginal scores are exact; where log p(x |
-    z) is, chains use its coefficients.
+    Where log p(x, z) is quadratic in an unconstrained z, as in linear Gaussian models, marginal
+    scores are exact; where log p(x | z) is, chains use its coefficients.
     """
 
     name: str = eqx.field(static=True)
-    parts: dict[str, Traced]  # log_prior(params, z), log_likelihood(params, x, z), sample(params, key), and the transforms
+    # log_prior(params, z), log_likelihood(params, x, z), sample(params, key), and the transforms
+    parts: dict[str, Traced]
     params: dict[str, Any]
     quadratic: Quadratic = eqx.field(static=True)
     dim: int = eqx.field(static=True)  # numbers in x
@@ -131,7 +149,9 @@ class ProgramModel(LatentVariableModel):
 
     def log_likelihood(self, x, z):
         if x.shape != (self.dim,):
-            raise ValueError(f"expected {self.dim} numbers in x, as the observed site has; got {x.size}")
+            raise ValueError(
+                f"expected {self.dim} numbers in x, as the observed site has; got {x.size}"
+            )
         return self.parts["log_likelihood"](self.params, x, z)
 
     def log_likelihood_at(self, x):
@@ -168,12 +188,16 @@ class ProgramModel(LatentVariableModel):
 
     @property
     def tunable(self) -> bool:  # type: ignore[override]
-        """Whether one step size may suit all observations; with constraints their posteriors differ too much in scale."""
+        """Whether one step size may suit all observations; with constraints their posteriors differ
+        too much in scale.
+        """
         return self.quadratic.free
 
     @property
     def log_marginal(self):
-        """The exact log density where the joint density is quadratic in z, or has no z; else None."""
+        """The exact log density where the joint density is quadratic in z, or has no z;
+        else None.
+        """
         return self.integrated if self.quadratic.joint else None
 
     @property
@@ -182,7 +206,9 @@ class ProgramModel(LatentVariableModel):
         return self.score_at_mean if self.quadratic.alike else None
 
     def joint(self, x):
-        """Value, slope g and curvature -A of log p(x, z) at z = 0; the posterior of z is N(A^-1 g, A^-1)."""
+        """Value, slope g and curvature -A of log p(x, z) at z = 0; the posterior of z is N(A^-1 g,
+        A^-1).
+        """
         return expansion(lambda z: self.log_prior(z) + self.log_likelihood(x, z), self.latent())
 
     def integrated(self, x):
@@ -191,7 +217,11 @@ class ProgramModel(LatentVariableModel):
         if not slope.size:
             return value
         _, log_determinant = jnp.linalg.slogdet(-curvature)
-        return value + (slope @ jnp.linalg.solve(-curvature, slope) - log_determinant + slope.size * LOG_2PI) / 2
+        return (
+            value
+            + (slope @ jnp.linalg.solve(-curvature, slope) - log_determinant + slope.size * LOG_2PI)
+            / 2
+        )
 
     def score_at_mean(self, x):
         """grad_x log p(x, z) at the posterior mean of z, where its slope in z is zero."""
@@ -220,37 +250,57 @@ class Params(NamedTuple):
         """The model, which has the first draws, averaged over all."""
         if not self.draws:
             return model
-        return PosteriorPredictive(lambda **given: replace(model, params=self.values | given), self.draws)
+        return PosteriorPredictive(
+            lambda **given: replace(model, params=self.values | given), self.draws
+        )
 
 
-def sorted_params(params: dict[str, Any], wanted: dict[str, Any], known: Iterable[str], model: str) -> Params:
+def sorted_params(
+    params: dict[str, Any], wanted: dict[str, Any], known: Iterable[str], model: str
+) -> Params:
     """Of the global parameters ``wanted``; what is ``known`` but not wanted is passed over."""
     known = list(known)
     values: dict[str, Any] = {}
     draws: dict[str, np.ndarray] = {}
     for name, given in params.items():
         if name not in known:
-            raise ValueError(f"params: expected names of sites of {model}; got {name!r}. Its sites: {', '.join(known)}.")
+            raise ValueError(
+                f"params: expected names of sites of {model}; got {name!r}. Its sites: "
+                f"{', '.join(known)}."
+            )
         if name not in wanted:
             continue
         structure: Any = jax.tree.structure(given)
         if structure != jax.tree.structure(wanted[name]):
-            raise ValueError(f"params: expected {name!r} in the form that {model} gives it; got another. Give the fitted value.")
+            raise ValueError(
+                f"params: expected {name!r} in the form that {model} gives it; got another. Give "
+                "the fitted value."
+            )
         arrays = jax.tree.map(np.asarray, given)
         arrays = jax.tree.map(lambda a: a.astype(np.float64) if a.dtype.kind == "f" else a, arrays)
         shape, came = (jax.tree.map(np.shape, tree) for tree in (wanted[name], arrays))
         if came == shape:
             values[name] = arrays
-        elif isinstance(arrays, np.ndarray) and arrays.shape[arrays.ndim - len(shape) :] == shape and arrays.ndim > len(shape):
+        elif (
+            isinstance(arrays, np.ndarray)
+            and arrays.shape[arrays.ndim - len(shape) :] == shape
+            and arrays.ndim > len(shape)
+        ):
             draws[name] = arrays.reshape(-1, *shape)
         else:
             raise ValueError(
-                f"params: expected shape {shape} for {name!r}, or draws of that along leading axes; got {came}. Check the "
-                "parameter."
+                f"params: expected shape {shape} for {name!r}, or draws of that along leading "
+                f"axes; got {came}. Check the parameter."
             )
     counts = {name: len(array) for name, array in draws.items()}
     if len(set(counts.values())) > 1:
-        raise ValueError(f"params: expected the same number of draws for all parameters; got {counts}. Take them from one fit.")
+        raise ValueError(
+            f"params: expected the same number of draws for all parameters; got {counts}. Take "
+            "them from one fit."
+        )
     first = {name: np.asarray(array[0]) for name, array in draws.items()}
-    every = [values | {name: array[i] for name, array in draws.items()} for i in range(max(counts.values(), default=0))]
+    every = [
+        values | {name: array[i] for name, array in draws.items()}
+        for i in range(max(counts.values(), default=0))
+    ]
     return Params(values, draws, first | values, every)

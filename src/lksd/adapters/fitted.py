@@ -1,4 +1,6 @@
-"""Fitted models of scikit-learn, gensim and tomotopy, as the native models with the same density."""
+"""Fitted models of scikit-learn, gensim and tomotopy, as the native models with the
+same density.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,14 @@ from ._packages import needed
 
 
 def from_sklearn(model: Any, vocabulary: Sequence[str] | None = None) -> LatentVariableModel:
-    """A fitted ``PCA``, ``FactorAnalysis``, ``GaussianMixture``, ``BayesianGaussianMixture`` or ``LatentDirichletAllocation``.
+    """A fitted ``PCA``, ``FactorAnalysis``, ``GaussianMixture``, ``BayesianGaussianMixture`` or
+    ``LatentDirichletAllocation``.
 
-    The log density is that of the model's own ``score_samples``, up to a constant for ``BayesianGaussianMixture``. Topics of
-    ``LatentDirichletAllocation`` are the means of their variational posterior; documents are then word counts (a SciPy sparse
-    matrix, or dense with ``counts=True``) or, with a vocabulary, words. Where the model was fitted on a data frame, the result
-    has the names of its columns.
+    The log density is that of the model's own ``score_samples``, up to a constant for
+    ``BayesianGaussianMixture``. Topics of ``LatentDirichletAllocation`` are the means of their
+    variational posterior; documents are then word counts (a SciPy sparse matrix, or dense with
+    ``counts=True``) or, with a vocabulary, words. Where the model was fitted on a data frame, the
+    result has the names of its columns.
 
     Parameters
     ----------
@@ -43,59 +47,92 @@ def from_sklearn(model: Any, vocabulary: Sequence[str] | None = None) -> LatentV
 
     known: dict[type, Callable] = {
         decomposition.PCA: from_pca,
-        decomposition.FactorAnalysis: lambda one: FactorAnalysis(one.components_.T, one.noise_variance_, mean=one.mean_),
-        mixture.GaussianMixture: lambda one: GaussianMixture(one.weights_, one.means_, full_covariances(one)),
+        decomposition.FactorAnalysis: lambda one: FactorAnalysis(
+            one.components_.T, one.noise_variance_, mean=one.mean_
+        ),
+        mixture.GaussianMixture: lambda one: GaussianMixture(
+            one.weights_, one.means_, full_covariances(one)
+        ),
         mixture.BayesianGaussianMixture: from_bayesian_mixture,
         decomposition.LatentDirichletAllocation: from_lda,
     }
     convert = next((function for kind, function in known.items() if isinstance(model, kind)), None)
     if convert is None:
         names = ", ".join(kind.__name__ for kind in known)
-        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-        raise TypeError(f"model: expected a fitted {names}; got {what}. Give the estimator itself, without a pipeline around it.")
+        what = (
+            f"the class {model.__name__}"
+            if isinstance(model, type)
+            else f"a {type(model).__name__}"
+        )
+        raise TypeError(
+            f"model: expected a fitted {names}; got {what}. Give the estimator itself, without a "
+            "pipeline around it."
+        )
     try:
         check_is_fitted(model)
     except NotFittedError as error:
-        raise ValueError(f"model: expected a fitted {type(model).__name__}; it is not fitted yet. Call fit(data) first.") from error
+        raise ValueError(
+            f"model: expected a fitted {type(model).__name__}; it is not fitted yet. Call "
+            "fit(data) first."
+        ) from error
     if convert is from_lda:
         return from_lda(model, vocabulary)
     if vocabulary is not None:
         raise ValueError(
-            f"vocabulary: expected with LatentDirichletAllocation only; got one with {type(model).__name__}. Leave it out."
+            "vocabulary: expected with LatentDirichletAllocation only; got one with "
+            f"{type(model).__name__}. Leave it out."
         )
     return replace(convert(model), columns=getattr(model, "feature_names_in_", None))
 
 
 def from_pca(model) -> PPCA:
-    """The covariance W W' + noise I of Tipping and Bishop (1999): variances of its own along the components, noise elsewhere."""
-    variances, noise, components = model.explained_variance_, float(model.noise_variance_), model.components_
+    """The covariance W W' + noise I of Tipping and Bishop (1999): variances of its own along the
+    components, noise elsewhere.
+    """
+    variances, noise, components = (
+        model.explained_variance_,
+        float(model.noise_variance_),
+        model.components_,
+    )
     count, dim = components.shape
     scale = variances if model.whiten else 1.0  # as its own get_covariance has it
     own = scale * np.maximum(variances - noise, 0.0) + noise
     if noise == 0 and count == dim:
-        noise = float(own.min())  # the same covariance, with the smallest variance in all directions
+        # the same covariance, with the smallest variance in all directions
+        noise = float(own.min())
     if not noise > 0:
         raise ValueError(
-            f"model: expected a PCA with noise; this one keeps {count} of {dim} components, and the variance of the others is "
-            f"{noise:g}, so its density is degenerate. Keep fewer components (n_components), or fit it on more observations."
+            f"model: expected a PCA with noise; this one keeps {count} of {dim} components, and "
+            f"the variance of the others is {noise:g}, so its density is degenerate. Keep fewer "
+            "components (n_components), or fit it on more observations."
         )
     return PPCA(components.T * np.sqrt(own - noise), np.sqrt(noise), mean=model.mean_)
 
 
 def from_bayesian_mixture(model) -> GaussianMixture:
-    """Its ``score_samples`` is a mixture with weights exp E[log(weight)] and Gaussians shrunk by the expected precision."""
+    """Its ``score_samples`` is a mixture with weights exp E[log(weight)] and Gaussians shrunk by
+    the expected precision.
+    """
     count, dim = model.means_.shape
     freedom = np.broadcast_to(model.degrees_of_freedom_, count)
-    log_precision = dim * np.log(2) + digamma((freedom - np.arange(dim)[:, None]) / 2).sum(0)  # E log |precision|, up to its scale
+    # E log |precision|, up to its scale
+    log_precision = dim * np.log(2) + digamma((freedom - np.arange(dim)[:, None]) / 2).sum(0)
     log_weights = expected_log_weights(model)
-    log_weights = log_weights + (log_precision - dim * np.log(freedom) - dim / model.mean_precision_) / 2
+    log_weights = (
+        log_weights + (log_precision - dim * np.log(freedom) - dim / model.mean_precision_) / 2
+    )
     weights = np.exp(log_weights - log_weights.max())
-    kept = weights > np.finfo(np.float64).tiny  # a component that never occurs has no part in the score
-    return GaussianMixture(weights[kept] / weights[kept].sum(), model.means_[kept], full_covariances(model)[kept])
+    # a component that never occurs has no part in the score
+    kept = weights > np.finfo(np.float64).tiny
+    return GaussianMixture(
+        weights[kept] / weights[kept].sum(), model.means_[kept], full_covariances(model)[kept]
+    )
 
 
 def expected_log_weights(model) -> np.ndarray:
-    """E log(weight) under the Dirichlet posterior, or the stick-breaking one of a Dirichlet process."""
+    """E log(weight) under the Dirichlet posterior, or the stick-breaking one of a Dirichlet
+    process.
+    """
     if model.weight_concentration_prior_type == "dirichlet_distribution":
         return digamma(model.weight_concentration_) - digamma(np.sum(model.weight_concentration_))
     a, b = model.weight_concentration_
@@ -122,7 +159,8 @@ def from_lda(model, vocabulary: Sequence[str] | None) -> LDA:
 
 
 def from_gensim(model: Any, dictionary: Any = None) -> LDA:
-    """A trained gensim ``LdaModel`` or ``LdaMulticore`` with its prior over topics, its topics and its words.
+    """A trained gensim ``LdaModel`` or ``LdaMulticore`` with its prior over topics, its topics and
+    its words.
 
     Parameters
     ----------
@@ -136,9 +174,10 @@ def from_gensim(model: Any, dictionary: Any = None) -> LDA:
     >>> from gensim.corpora import Dictionary
     >>> from gensim.models import LdaModel
     >>> import lksd
-    >>> texts = [["kernel", "stein", "test"], ["topic", "model", "word"], ["stein", "kernel", "model"]]
+    >>> texts = [["kernel", "stein", "test"], ["topic", "model", "word"], ["stein", "model"]]
     >>> dictionary = Dictionary(texts)
-    >>> trained = LdaModel([dictionary.doc2bow(text) for text in texts], num_topics=2, id2word=dictionary, random_state=0)
+    >>> bags = [dictionary.doc2bow(text) for text in texts]
+    >>> trained = LdaModel(bags, num_topics=2, id2word=dictionary, random_state=0)
     >>> lksd.adapters.from_gensim(trained).n_values
     6
     """
@@ -146,9 +185,16 @@ def from_gensim(model: Any, dictionary: Any = None) -> LDA:
     from gensim.utils import FakeDict
 
     if not isinstance(model, models.LdaModel) or isinstance(model, models.AuthorTopicModel):
-        raise TypeError(f"model: expected a gensim.models.LdaModel; got {type(model).__name__}. Train one, or load it.")
+        raise TypeError(
+            f"model: expected a gensim.models.LdaModel; got {type(model).__name__}. Train one, or "
+            "load it."
+        )
     topics = model.get_topics().astype(np.float64)
-    known = model.id2word if dictionary is None and not isinstance(model.id2word, FakeDict) else dictionary
+    known = (
+        model.id2word
+        if dictionary is None and not isinstance(model.id2word, FakeDict)
+        else dictionary
+    )
     return LDA(model.alpha, topics / topics.sum(1, keepdims=True), words_of(known, topics.shape[1]))
 
 
@@ -158,20 +204,22 @@ def words_of(dictionary: Any, size: int) -> Vocabulary | None:
         return None
     if set(dictionary) != set(range(size)):
         raise ValueError(
-            f"dictionary: expected a word for each of the model's ids 0 .. {size - 1}; got {len(dictionary)} words, or other ids. "
-            "Give the dictionary that the model was trained with."
+            f"dictionary: expected a word for each of the model's ids 0 .. {size - 1}; got "
+            f"{len(dictionary)} words, or other ids. Give the dictionary that the model was "
+            "trained with."
         )
     return Vocabulary(tuple(str(dictionary[number]) for number in range(size)))
 
 
 def from_tomotopy(model: Any) -> LDA:
-    """A trained tomotopy ``LDAModel`` with its prior over topics (``alpha``), its topics and the words that it uses.
+    """A trained tomotopy ``LDAModel`` with its prior over topics (``alpha``), its topics and the
+    words that it uses.
 
     Examples
     --------
     >>> import lksd, tomotopy
     >>> trained = tomotopy.LDAModel(k=2, seed=0)
-    >>> for text in (["kernel", "stein", "test"], ["topic", "model", "word"], ["stein", "kernel", "model"]):
+    >>> for text in (["kernel", "stein", "test"], ["topic", "model", "word"], ["stein", "model"]):
     ...     _ = trained.add_doc(text)
     >>> trained.train(10, workers=1)
     >>> lksd.adapters.from_tomotopy(trained).n_values
@@ -179,14 +227,27 @@ def from_tomotopy(model: Any) -> LDA:
     """
     tomotopy = needed("from_tomotopy", "tomotopy", "tomotopy")
     if type(model) is not tomotopy.LDAModel:
-        raise TypeError(f"model: expected a tomotopy.LDAModel; got {type(model).__name__}. Train one, or load it.")
+        raise TypeError(
+            f"model: expected a tomotopy.LDAModel; got {type(model).__name__}. Train one, or load "
+            "it."
+        )
     if not model.num_words:  # its topics do not exist yet, and asking for them ends the process
-        raise ValueError("model: expected a trained tomotopy.LDAModel; it has not been trained. Add documents and call train().")
-    if model.tw != tomotopy.TermWeight.ONE:
         raise ValueError(
-            "model: expected a tomotopy.LDAModel that counts every word once; this one weights them "
-            f"(tw={next((one.name for one in tomotopy.TermWeight if one == model.tw), str(model.tw))}), so that it is "
-            "no distribution of documents. Train it with TermWeight.ONE."
+            "model: expected a trained tomotopy.LDAModel; it has not been trained. Add documents "
+            "and call train()."
+        )
+    if model.tw != tomotopy.TermWeight.ONE:
+        weighting = next(
+            (one.name for one in tomotopy.TermWeight if one == model.tw), str(model.tw)
+        )
+        raise ValueError(
+            "model: expected a tomotopy.LDAModel that counts every word once; this one weights "
+            f"them (tw={weighting}), so that it is no distribution of documents. Train it with "
+            "TermWeight.ONE."
         )
     topics = np.array([model.get_topic_word_dist(k) for k in range(model.k)], dtype=np.float64)
-    return LDA(model.alpha, topics / topics.sum(1, keepdims=True), as_vocabulary([str(word) for word in model.used_vocabs]))
+    return LDA(
+        model.alpha,
+        topics / topics.sum(1, keepdims=True),
+        as_vocabulary([str(word) for word in model.used_vocabs]),
+    )

@@ -18,12 +18,14 @@ from ._packages import needed, settings_kept
 from ._program import ProgramModel, find_quadratic, sorted_params, traced
 
 
-def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None = None) -> ProgramModel | PosteriorPredictive:
+def from_pymc(
+    model: Any, observed: str = "x", params: Mapping[str, Any] | None = None
+) -> ProgramModel | PosteriorPredictive:
     """A PyMC model of one observation, through its log densities in JAX.
 
-    Build the model on one observation (``build(x[0])`` or ``build(x[:1])`` where ``build`` makes it from data): PyMC has no plates
-    from which to read what belongs to which. Its unobserved variables are the latents z of that observation, except those in
-    ``params``.
+    Build the model on one observation (``build(x[0])`` or ``build(x[:1])`` where ``build`` makes it
+    from data): PyMC has no plates from which to read what belongs to which. Its unobserved
+    variables are the latents z of that observation, except those in ``params``.
 
     Parameters
     ----------
@@ -31,8 +33,8 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
     observed : str
         The name of the observed variable. The value that it has in the model is not used.
     params : dict, optional
-        Values of global variables, or draws of them along leading axes (``idata.posterior["w"].values``); with draws the result is
-        a ``PosteriorPredictive``.
+        Values of global variables, or draws of them along leading axes
+        (``idata.posterior["w"].values``); with draws the result is a ``PosteriorPredictive``.
 
     Examples
     --------
@@ -49,9 +51,13 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
     pymc = needed("from_pymc", "pymc", "pymc")
     needed("from_pymc", "pymc.sampling.jax", "pymc")
     if not isinstance(model, pymc.Model):
-        raise TypeError(f"model: expected a pymc.Model; got {type(model).__name__}. Give what `with pm.Model() as model:` names.")
+        raise TypeError(
+            f"model: expected a pymc.Model; got {type(model).__name__}. Give what `with pm.Model() "
+            "as model:` names."
+        )
     with settings_kept(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS", UserWarning)  # of which JAX makes no use
+        # of which JAX makes no use
+        warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS", UserWarning)
         return adapted(pymc, model, observed, dict(params or {}))
 
 
@@ -59,7 +65,9 @@ def from_pymc(model: Any, observed: str = "x", params: Mapping[str, Any] | None 
 def adapted(pymc, model, observed: str, params: dict):
     name = f"PyMC model {model.name}".rstrip()
     graph = Graph(pymc, model, name, observed, params)
-    fixed = sorted_params(params, {rv.name: graph.shapes[rv.name] for rv in graph.fixed}, graph.names, name)
+    fixed = sorted_params(
+        params, {rv.name: graph.shapes[rv.name] for rv in graph.fixed}, graph.names, name
+    )
     start, sample = fixed.start, graph.sample()
     z, x = sample(start, jax.random.key(0))
     parts = {
@@ -71,46 +79,64 @@ def adapted(pymc, model, observed: str, params: dict):
     parts["constrain"] = traced(graph.constrain(), start, parts["unconstrain"](start, z))
     support = graph.support(start, z, fixed.every)
     quadratic = find_quadratic(parts, start, x, z, graph.free)
-    return fixed.given_to(ProgramModel(name, parts, start, quadratic, x.size, support=support, columns=graph.columns))
+    return fixed.given_to(
+        ProgramModel(name, parts, start, quadratic, x.size, support=support, columns=graph.columns)
+    )
 
 
 class Graph:
-    """The variables of a model by their roles, and its densities as JAX functions of parameters, x and z."""
+    """The variables of a model by their roles, and its densities as JAX functions of parameters, x
+    and z.
+    """
 
     def __init__(self, pymc, model, name: str, observed: str, params: dict):
         self.pymc, self.model, self.names = pymc, model, list(model.named_vars)
         variables = {rv.name: rv for rv in (*model.free_RVs, *model.observed_RVs)}
         if observed not in variables:
             listed = ", ".join(variables) or "none"
-            raise ValueError(f"observed: expected a variable of {name}; there is no {observed!r}. Its variables: {listed}.")
+            raise ValueError(
+                f"observed: expected a variable of {name}; there is no {observed!r}. Its "
+                f"variables: {listed}."
+            )
         others = [rv.name for rv in (*model.observed_RVs, *model.potentials) if rv.name != observed]
         if others:
             raise ValueError(
-                f"observed: expected {observed!r} to be the only observed variable of {name}; {', '.join(map(repr, others))} is "
-                "observed too (a potential counts as observed). Join them in one variable."
+                f"observed: expected {observed!r} to be the only observed variable of {name}; "
+                f"{', '.join(map(repr, others))} is observed too (a potential counts as observed). "
+                "Join them in one variable."
             )
         self.x = variables.pop(observed)
         self.fixed = [rv for key, rv in variables.items() if key in params]
         self.local = [rv for key, rv in variables.items() if key not in params]
-        discrete = [rv.name for rv in (self.x, *self.local) if rv.dtype.startswith(("int", "uint", "bool"))]
+        discrete = [
+            rv.name for rv in (self.x, *self.local) if rv.dtype.startswith(("int", "uint", "bool"))
+        ]
         if discrete:
             raise ValueError(
-                f"model: expected real variables; {', '.join(map(repr, discrete))} of {name} are integers. Sum a discrete latent "
-                "out with pm.Mixture, or write the model in NumPyro, where it is summed out here."
+                f"model: expected real variables; {', '.join(map(repr, discrete))} of {name} are "
+                "integers. Sum a discrete latent out with pm.Mixture, or write the model in "
+                "NumPyro, where it is summed out here."
             )
         every = [*self.fixed, *self.local, self.x]
         run = self.simulated([], every)
-        self.shapes = {rv.name: one for rv, one in zip(every, jax.eval_shape(run, {}, jax.random.key(0)), strict=True)}
+        self.shapes = {
+            rv.name: one
+            for rv, one in zip(every, jax.eval_shape(run, {}, jax.random.key(0)), strict=True)
+        }
         self.check_one_observation(name, observed)
 
     def check_one_observation(self, name: str, observed: str) -> None:
         shape = self.shapes[observed].shape
-        rows = [rv.name for rv in self.local if len(shape) > 1 and shape[0] > 1 and self.shapes[rv.name].shape[:1] == shape[:1]]
+        rows = [
+            rv.name
+            for rv in self.local
+            if len(shape) > 1 and shape[0] > 1 and self.shapes[rv.name].shape[:1] == shape[:1]
+        ]
         if rows:
             raise ValueError(
-                f"model: expected a model of one observation; {observed!r} of {name} has shape {shape}, and "
-                f"{', '.join(map(repr, rows))} a "
-                f"first axis of {shape[0]} too. Build the model on one row of the data, x[:1], and give global variables in params."
+                f"model: expected a model of one observation; {observed!r} of {name} has shape "
+                f"{shape}, and {', '.join(map(repr, rows))} a first axis of {shape[0]} too. Build "
+                "the model on one row of the data, x[:1], and give global variables in params."
             )
 
     @property
@@ -123,7 +149,11 @@ class Graph:
         dims = self.model.named_vars_to_dims.get(self.x.name) or (None,)
         names = self.model.coords.get(dims[-1]) or ()
         size = int(np.prod(self.shapes[self.x.name].shape))
-        return tuple(names) if len(names) == size and all(isinstance(one, str) for one in names) else None
+        return (
+            tuple(names)
+            if len(names) == size and all(isinstance(one, str) for one in names)
+            else None
+        )
 
     def support(self, params: dict, z: dict, draws: list[dict]) -> Support | None:
         """Where x can lie; None where PyMC does not know it."""
@@ -131,8 +161,9 @@ class Graph:
             region = pymc_region(self.x)
         except Unknown as error:
             raise ValueError(
-                f"observed: expected a variable of real numbers, in intervals or on a simplex; {self.x.name!r} has {error}. Use "
-                "another distribution, or transform x, in the data and in the model."
+                "observed: expected a variable of real numbers, in intervals or on a simplex; "
+                f"{self.x.name!r} has {error}. Use another distribution, or transform x, in the "
+                "data and in the model."
             ) from error
         if region is None or region.free:
             return None if region is None else REAL
@@ -145,12 +176,18 @@ class Graph:
         import pytensor.tensor as pt
 
         values = self.values((*self.fixed, *self.local))
-        sides = [pt.as_tensor(end, dtype="float64") for side in (region.lower, region.upper) for end in side]
+        sides = [
+            pt.as_tensor(end, dtype="float64")
+            for side in (region.lower, region.upper)
+            for end in side
+        ]
         function = jaxified(list(values.values()), replaced(sides, values))
         shape = self.shapes[self.x.name].shape
 
         def ends(params, z):
-            found = [jnp.broadcast_to(end, shape).ravel() for end in function(*self.listed(params, z))]
+            found = [
+                jnp.broadcast_to(end, shape).ravel() for end in function(*self.listed(params, z))
+            ]
             return jnp.stack(found[: len(region.lower)]), jnp.stack(found[len(region.lower) :])
 
         return ends
@@ -172,7 +209,9 @@ class Graph:
         return lambda params, x, z: function(*self.listed(params, z), x.reshape(shape))[0]
 
     def constrain(self) -> Callable:
-        """z and the log determinant of its Jacobian; a transform may depend on variables before it."""
+        """z and the log determinant of its Jacobian; a transform may depend on
+        variables before it.
+        """
         known, inputs, jacobians = self.values(self.fixed), [], []
 
         for rv in self.local:
@@ -189,7 +228,10 @@ class Graph:
             )
             known[rv], jacobian = replaced([z, jacobian], known)
             jacobians.append(jacobian)
-        function = jaxified([*(known[rv] for rv in self.fixed), *inputs], [*(known[rv] for rv in self.local), total(jacobians)])
+        function = jaxified(
+            [*(known[rv] for rv in self.fixed), *inputs],
+            [*(known[rv] for rv in self.local), total(jacobians)],
+        )
 
         def constrain(params, u):
             *z, jacobian = function(*self.listed(params, u))
@@ -220,7 +262,9 @@ class Graph:
         return sample
 
     def simulated(self, fixed: list, rvs: list) -> Callable:
-        """Draws of variables, with JAX's random numbers, as a function of the values of those that are fixed, and a key."""
+        """Draws of variables, with JAX's random numbers, as a function of the values of those that
+        are fixed, and a key.
+        """
 
         values = self.values(fixed)
         try:
@@ -233,19 +277,27 @@ class Graph:
         from pytensor.graph.traversal import graph_inputs
         from pytensor.tensor.random.type import RandomType
 
-        shared = [one for one in graph_inputs(outputs) if isinstance(one, SharedVariable) and isinstance(one.type, RandomType)]
+        shared = [
+            one
+            for one in graph_inputs(outputs)
+            if isinstance(one, SharedVariable) and isinstance(one.type, RandomType)
+        ]
         generators: dict[Any, Any] = {one: one.type() for one in shared}
         function = jaxified([*values.values(), *generators.values()], replaced(outputs, generators))
 
         def run(params, key):
             keys = jax.random.split(key, len(shared))
-            return function(*(params[rv.name] for rv in values), *({"jax_state": one} for one in keys))
+            return function(
+                *(params[rv.name] for rv in values), *({"jax_state": one} for one in keys)
+            )
 
         jax.eval_shape(run, {rv.name: np.zeros(shape_of(rv)) for rv in values}, jax.random.key(0))
         return run
 
     def by_quantiles(self, values: dict, rvs: list) -> list:
-        """Draws of variables as quantiles of uniform ones, where PyMC has them: JAX cannot draw from all distributions."""
+        """Draws of variables as quantiles of uniform ones, where PyMC has them: JAX cannot draw
+        from all distributions.
+        """
         import pytensor.tensor as pt
 
         known = dict(values)
@@ -277,7 +329,9 @@ def replaced(outputs: list, values: dict) -> list:
 
 
 def quantile(pymc, rv, probability):
-    """Where the distribution function of a variable has this value; PyMC has none for the truncated normal distribution."""
+    """Where the distribution function of a variable has this value; PyMC has none for the truncated
+    normal distribution.
+    """
     import pytensor.tensor as pt
 
     if not isinstance(rv.owner.op, pymc.TruncatedNormal.rv_type):
@@ -289,7 +343,9 @@ def quantile(pymc, rv, probability):
 
 def shape_of(rv) -> tuple[int, ...]:
     """The shape of a variable, computed where its type does not say it."""
-    return rv.type.shape if None not in rv.type.shape else tuple(int(size) for size in rv.shape.eval())
+    return (
+        rv.type.shape if None not in rv.type.shape else tuple(int(size) for size in rv.shape.eval())
+    )
 
 
 def total(terms):
@@ -313,8 +369,9 @@ def jaxified(inputs: list, outputs: list) -> Callable:
                 return function(*arguments, **named)
             except NotImplementedError as error:
                 raise Missing(
-                    f"model: expected distributions that PyMC has in JAX; it lacks one ({str(error).splitlines()[0]}). Use another "
-                    "distribution, write the model in NumPyro, or give your own draws to lksd.adapters.from_draws."
+                    "model: expected distributions that PyMC has in JAX; it lacks one "
+                    f"({str(error).splitlines()[0]}). Use another distribution, write the model in "
+                    "NumPyro, or give your own draws to lksd.adapters.from_draws."
                 ) from error
 
         return call

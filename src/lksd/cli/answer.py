@@ -34,27 +34,48 @@ OWN = (  # what the library's calls do not take
 
 
 def answer(given: dict[str, Any]) -> None:
-    """Read what a command's parameters name, compare or rank, and show the result with the files that were named."""
-    ranked, options = "models" in given, {name: value for name, value in given.items() if name not in OWN}
+    """Read what a command's parameters name, compare or rank, and show the result with the files
+    that were named.
+    """
+    ranked, options = (
+        "models" in given,
+        {name: value for name, value in given.items() if name not in OWN},
+    )
     files = given["models"] if ranked else (given["p"], given["q"])
     called = given["name"] if ranked else (given["name_p"], given["name_q"])
     if ranked and called and len(called) != len(files):
-        raise ValueError(f"--name: expected one for each of {len(files)} models; got {len(called)}. Repeat it, or leave it out.")
+        raise ValueError(
+            f"--name: expected one for each of {len(files)} models; got {len(called)}. Repeat it, "
+            "or leave it out."
+        )
     report = given["report"] and check_path(given["report"])
     size = given.get("image_shape") and shape(given["image_shape"])
-    options["operator"] = chosen_operator(given["operator"])  # before scores that belong to one are read
-    options["calibration"] = named_or_own("--calibration", given["calibration"], Calibration, "calibrations")
+    # before scores that belong to one are read
+    options["operator"] = chosen_operator(given["operator"])
+    options["calibration"] = named_or_own(
+        "--calibration", given["calibration"], Calibration, "calibrations"
+    )
     roles = ["models"] * len(files) if ranked else ["--p", "--q"]
-    models = [read_model(role, file, given["trust_pickle"]) for role, file in zip(roles, files, strict=True)]
-    x = read_data(Path(given["data"]), given["array"], given.get("columns"), given["field"], given["header"])
+    models = [
+        read_model(role, file, given["trust_pickle"])
+        for role, file in zip(roles, files, strict=True)
+    ]
+    x = read_data(
+        Path(given["data"]), given["array"], given.get("columns"), given["field"], given["header"]
+    )
     options["kernel"] = chosen_kernel(given["kernel"], x, models, given["counts"])
     if "sampler" in given:
-        options["sampler"] = given["sampler"] and SAMPLERS[check_choice("--sampler", given["sampler"], SAMPLERS)]()
+        options["sampler"] = (
+            given["sampler"] and SAMPLERS[check_choice("--sampler", given["sampler"], SAMPLERS)]()
+        )
     data = plain(x)
     observations = as_images(data, size) if size else x
     if sys.stderr.isatty():
         doing = f"Ranking {len(models)} models" if ranked else "Comparing"
-        say(f"{doing} on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations ...")
+        say(
+            f"{doing} on {data.shape[0] if hasattr(data, 'shape') else len(data):,} observations "
+            "..."
+        )
     result: Any
     if ranked:
         result = rank(x, list(zip(called or files, models, strict=True)), **options)
@@ -63,14 +84,25 @@ def answer(given: dict[str, Any]) -> None:
         names = (called[0] or "P", called[1] or "Q") if any(called) else None
         result = compare(x, *models, names=names, **options)
         command = dict(zip("pq", files, strict=True))
-        above = [*(visible(f"{name}: {file}") for name, file in zip(result.names, files, strict=True)), ""]
+        above = [
+            *(visible(f"{name}: {file}") for name, file in zip(result.names, files, strict=True)),
+            "",
+        ]
         shown = {"observations": observations, "names": None if names else files}
     for note in getattr(x, "notes", ()):  # what the reader should know of how a file was read
         say(f"Note: {sentence(note)}")
-    show(replace(result, settings=result.settings | {"data": str(given["data"])} | command), report, given["json"], above, **shown)
+    show(
+        replace(result, settings=result.settings | {"data": str(given["data"])} | command),
+        report,
+        given["json"],
+        above,
+        **shown,
+    )
 
 
-def show(result: Any, report: Path | None, json: bool, above: Sequence[str] = (), **shown: Any) -> None:
+def show(
+    result: Any, report: Path | None, json: bool, above: Sequence[str] = (), **shown: Any
+) -> None:
     """The report if one is wanted, with what else is ``shown`` in it, and the table or JSON."""
     if report is not None:
         result.to_html(report, **shown)
@@ -99,7 +131,9 @@ def chosen_kernel(names: list[str] | None, x: Any, models: list[Any], counts: bo
     for name in names or ():
         path, _, variable = name.rpartition(":")
         if path.endswith(".py"):
-            found = instance("--kernel", name, named_in("--kernel", Path(path), variable, Kernel, "kernels"))
+            found = instance(
+                "--kernel", name, named_in("--kernel", Path(path), variable, Kernel, "kernels")
+            )
         else:
             found = kernel_named(name, x, models, counts)
         made += found if isinstance(found, list) else [found]
@@ -111,7 +145,10 @@ def kernel_named(text: str, x: Any, models: list[Any], counts: bool | None) -> A
     name, _, given = text.partition(":")
     check_choice("--kernel", name, [*KERNELS, *WORD_KERNELS])
     if given and not is_number(given):
-        raise ValueError(f"--kernel: expected a number as the squared scale, such as imq:2.5; got {text!r}. Check it.")
+        raise ValueError(
+            f"--kernel: expected a number as the squared scale, such as imq:2.5; got {text!r}. "
+            "Check it."
+        )
     scale = float(given) if given else None
     if name in WORD_KERNELS:
         if scale is not None and name == "hamming":
@@ -120,16 +157,28 @@ def kernel_named(text: str, x: Any, models: list[Any], counts: bool | None) -> A
     if scale is None:
         return KERNELS[name](plain(x))
     if name not in SCALED_KERNELS:
-        raise ValueError(f"--kernel: {name} takes its scales from the data; got {text!r}. Leave the scale out.")
+        raise ValueError(
+            f"--kernel: {name} takes its scales from the data; got {text!r}. Leave the scale out."
+        )
     return SCALED_KERNELS[name](scale)
 
 
 def value_count(models: list[Any], x: Any, counts: bool | None) -> int:
-    """How many words or values the models have, those of all vocabularies together where documents are words."""
+    """How many words or values the models have, those of all vocabularies together where documents
+    are words.
+    """
     for model in models:
         if kind_of(model) in ("reals", "directions"):
-            raise ValueError(f"--kernel: expected one for real numbers, such as imq, which {model} describes. Name another.")
-    words = {word for model in models if getattr(model, "vocabulary", None) for word in model.vocabulary.words}
+            raise ValueError(
+                f"--kernel: expected one for real numbers, such as imq, which {model} describes. "
+                "Name another."
+            )
+    words = {
+        word
+        for model in models
+        if getattr(model, "vocabulary", None)
+        for word in model.vocabulary.words
+    }
     first: Any = models[0].operators[0] if isinstance(models[0], ScoreEstimate) else models[0]
     return len(words) if words and holds_words(x, models, counts) else first.n_values
 
@@ -137,8 +186,15 @@ def value_count(models: list[Any], x: Any, counts: bool | None) -> int:
 def shape(text: str) -> tuple[int, ...]:
     """28x28 as (28, 28)."""
     parts = text.lower().split("x")
-    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) for part in parts) or parts[2:] not in ([], ["3"]):
-        raise ValueError(f"--image-shape: expected height x width, such as 28x28, or 28x28x3 in colour; got {text!r}.")
+    if (
+        len(parts) not in (2, 3)
+        or not all(part.isdecimal() and int(part) for part in parts)
+        or parts[2:] not in ([], ["3"])
+    ):
+        raise ValueError(
+            "--image-shape: expected height x width, such as 28x28, or 28x28x3 in colour; got "
+            f"{text!r}."
+        )
     return tuple(int(part) for part in parts)
 
 
@@ -146,5 +202,8 @@ def as_images(x: Any, size: tuple[int, ...]) -> np.ndarray:
     wanted = int(np.prod(size))
     if getattr(x, "ndim", 0) != 2 or x.shape[1] != wanted or not isinstance(x, np.ndarray):
         came = f"shape {x.shape}" if hasattr(x, "shape") else "documents"
-        raise ValueError(f"--image-shape: expected {wanted} columns, one for each pixel; got {came}. Check the shape.")
+        raise ValueError(
+            f"--image-shape: expected {wanted} columns, one for each pixel; got {came}. Check the "
+            "shape."
+        )
     return x.reshape(-1, *size)

@@ -33,7 +33,10 @@ def print_version(wanted: bool) -> None:
 
 @app.callback()
 def common(
-    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
 ) -> None:
     """What all commands have."""
 
@@ -88,7 +91,8 @@ def compare_command(
 
     lksd compare x.csv --columns a,b,c --p models.py:small --q models.py:large --report report.html
 
-    lksd compare x.npy --p models.py:p --q models.py:q --no-exact --sampler nuts --draws 1000 --json > result.json
+    lksd compare x.npy --p models.py:p --q models.py:q --no-exact --sampler nuts --draws 1000 --json
+    > result.json
     """
     answer(context.params)
 
@@ -135,7 +139,8 @@ def rank_command(
 
     lksd rank x.npy models.py:a models.py:b models.py:c
 
-    lksd rank docs.jsonl k10.npz k50.npz k100.npz --name "10 topics" --name "50 topics" --name "100 topics" --report report.html
+    lksd rank docs.jsonl k10.npz k50.npz k100.npz --name "10 topics" --name "50 topics" --name "100
+    topics" --report report.html
     """
     answer(context.params)
 
@@ -173,8 +178,8 @@ def topics(
 ) -> None:
     """Does topic model Q describe the documents better than topic model P?
 
-    Documents are lines of JSON, each a list of words or of word ids, or an object with one under "tokens" or "words";
-    or word counts or ids as an array.
+    Documents are lines of JSON, each a list of words or of word ids, or an object with one under
+    "tokens" or "words"; or word counts or ids as an array.
 
     [bold]Examples[/bold]
 
@@ -187,7 +192,8 @@ def topics(
 
 @app.command()
 def demo(report: o.Report = Path("report.html"), json: o.Json = False, seed: o.Seed = 0) -> None:
-    """Fit models to handwritten digits and compare them on others: a table, a sentence and a report.
+    """Fit models to handwritten digits and compare them on others: a table, a sentence and a
+    report.
 
     [bold]Example[/bold]
 
@@ -195,21 +201,35 @@ def demo(report: o.Report = Path("report.html"), json: o.Json = False, seed: o.S
     """
     report = report and check_path(report)
     x, images, models = digits()
-    say(f"Is a factor analysis with 10 factors closer to {len(x)} held-out handwritten digits than one with 2?")
+    say(
+        f"Is a factor analysis with 10 factors closer to {len(x)} held-out handwritten digits than "
+        "one with 2?"
+    )
     show(compare(x, models, exact=False, seed=seed), report, json, observations=images)
 
 
 def digits() -> tuple[np.ndarray, np.ndarray, dict[str, FactorAnalysis]]:
-    """One half of scikit-learn's digits, pictures of them, and two factor analyses that are fitted on the other half."""
+    """One half of scikit-learn's digits, pictures of them, and two factor analyses that are fitted
+    on the other half.
+    """
     try:
         from sklearn import datasets, decomposition
     except ImportError as error:
-        raise ImportError("the demo needs scikit-learn, which is not installed. Run: pip install 'lksd[sklearn]'") from error
+        raise ImportError(
+            "the demo needs scikit-learn, which is not installed. Run: pip install 'lksd[sklearn]'"
+        ) from error
     loaded = datasets.load_digits()
-    pixels = loaded.data[:, loaded.data.std(axis=0) > 2] / 16  # those that are nearly always white carry nothing
+    # those that are nearly always white carry nothing
+    pixels = loaded.data[:, loaded.data.std(axis=0) > 2] / 16
     train, test = np.split(np.random.default_rng(0).permutation(len(pixels)), [900])
-    fits = {f"{factors} factors": decomposition.FactorAnalysis(factors).fit(pixels[train]) for factors in (2, 10)}
-    models = {name: FactorAnalysis(fit.components_.T, fit.noise_variance_, fit.mean_) for name, fit in fits.items()}
+    fits = {
+        f"{factors} factors": decomposition.FactorAnalysis(factors).fit(pixels[train])
+        for factors in (2, 10)
+    }
+    models = {
+        name: FactorAnalysis(fit.components_.T, fit.noise_variance_, fit.mean_)
+        for name, fit in fits.items()
+    }
     return pixels[test], 16 - loaded.images[test], models
 
 

@@ -20,7 +20,9 @@ LONGEST = 1_000  # characters of an error
 
 
 def run() -> None:
-    """The program ``lksd``: Ctrl-C ends it at once, also in the middle of a compiled program, which cannot be interrupted."""
+    """The program ``lksd``: Ctrl-C ends it at once, also in the middle of a compiled program, which
+    cannot be interrupted.
+    """
     stop_at_interrupts()
     codes: list[int] = []
     threading.stack_size(STACK)
@@ -40,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
             warnings.showwarning = shown_warning
             return application(arguments)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to be flushed has no reader
+        # what is left to be flushed has no reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
         if hasattr(error, "format_message"):  # of typer: the arguments themselves
@@ -49,12 +52,18 @@ def main(arguments: Sequence[str]) -> int:
             say(f"Error: {sentence(error.format_message())} See lksd --help.")
             return BAD_INPUT
         if line_of(error) is not None:  # raised in the code of a model or kernel
-            say(f"Error: {sentence(f'your code fails: {reason_of(error)}')} Set LKSD_DEBUG=1 for the traceback.")
+            say(
+                f"Error: {sentence(f'your code fails: {reason_of(error)}')} Set LKSD_DEBUG=1 for "
+                "the traceback."
+            )
             return BAD_INPUT
         if concerns_input(error):
             say(f"Error: {sentence(str(error))}")
             return BAD_INPUT
-        say(f"Internal error: {type(error).__name__}: {sentence(str(error))} Set LKSD_DEBUG=1 for the traceback.")
+        say(
+            f"Internal error: {type(error).__name__}: {sentence(str(error))} Set LKSD_DEBUG=1 for "
+            "the traceback."
+        )
         return INTERNAL
 
 

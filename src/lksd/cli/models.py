@@ -1,4 +1,6 @@
-"""Models and other objects from files: ``file.py:name``, saved scores and topics as .npz, and pickles where they are trusted."""
+"""Models and other objects from files: ``file.py:name``, saved scores and topics as .npz, and
+pickles where they are trusted.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,30 @@ STARRED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 PICKLES = (".model", ".pkl", ".pickle", ".joblib", ".gensim")
 
 
-def read_model(option: str, reference: str, trust_pickle: bool) -> LatentVariableModel | ScoreEstimate:
+def read_model(
+    option: str, reference: str, trust_pickle: bool
+) -> LatentVariableModel | ScoreEstimate:
     """The model that an option names."""
     file, _, name = reference.rpartition(":")
     if file.endswith(".py"):
         return as_model(option, reference, named_in(option, Path(file), name))
     path = Path(reference)
     if path.suffix == ".py":
-        raise ValueError(f"{option}: expected file.py:name; got {reference!r}. Say which variable of the file is the model.")
+        raise ValueError(
+            f"{option}: expected file.py:name; got {reference!r}. Say which variable of the file "
+            "is the model."
+        )
     if not path.is_file():
-        raise ValueError(f"{option}: expected file.py:name or a file; got {reference!r}, and there is none. Check the path.")
+        raise ValueError(
+            f"{option}: expected file.py:name or a file; got {reference!r}, and there is none. "
+            "Check the path."
+        )
     if path.suffix == ".npz":
         return read_archive(path)
     if path.suffix not in PICKLES:
         raise ValueError(
-            f"{option}: expected file.py:name, an .npz file, or a pickle ({', '.join(PICKLES)}); got {reference!r}. "
-            "Name a model in a Python file."
+            f"{option}: expected file.py:name, an .npz file, or a pickle ({', '.join(PICKLES)}); "
+            f"got {reference!r}. Name a model in a Python file."
         )
     if not trust_pickle:
         raise ValueError(
@@ -46,10 +56,20 @@ def read_model(option: str, reference: str, trust_pickle: bool) -> LatentVariabl
     return as_model(option, reference, read_pickle(option, path))
 
 
-def named_in(option: str, path: Path, name: str, kinds: Any = (LatentVariableModel, ScoreEstimate), called: str = "models") -> Any:
-    """The variable of a Python file; where there is none, those of the ``kinds`` that are looked for are listed."""
+def named_in(
+    option: str,
+    path: Path,
+    name: str,
+    kinds: Any = (LatentVariableModel, ScoreEstimate),
+    called: str = "models",
+) -> Any:
+    """The variable of a Python file; where there is none, those of the ``kinds`` that are looked
+    for are listed.
+    """
     if not path.is_file():
-        raise ValueError(f"{option}: expected a Python file; {str(path)!r} does not exist. Check the path.")
+        raise ValueError(
+            f"{option}: expected a Python file; {str(path)!r} does not exist. Check the path."
+        )
     try:
         module = imported(path.resolve())
     except ValueError as error:
@@ -57,13 +77,17 @@ def named_in(option: str, path: Path, name: str, kinds: Any = (LatentVariableMod
     if not hasattr(module, name):
         known = [key for key, value in vars(module).items() if isinstance(value, kinds)]
         raise ValueError(
-            f"{option}: expected a variable {name!r} in {path}; there is none. Its {called}: {', '.join(known) or 'none at all'}."
+            f"{option}: expected a variable {name!r} in {path}; there is none. Its {called}: "
+            f"{', '.join(known) or 'none at all'}."
         )
     return getattr(module, name)
 
 
-def named_or_own(option: str, text: str, kind: type, called: str, names: Iterable[str] | None = None) -> Any:
-    """A name as it is, one of ``names`` where they are given; or what ``file.py:name`` is: an instance of ``kind``.
+def named_or_own(
+    option: str, text: str, kind: type, called: str, names: Iterable[str] | None = None
+) -> Any:
+    """A name as it is, one of ``names`` where they are given; or what ``file.py:name`` is: an
+    instance of ``kind``.
 
     A class in the file stands for the instance that it makes without arguments.
     """
@@ -73,7 +97,8 @@ def named_or_own(option: str, text: str, kind: type, called: str, names: Iterabl
     value = instance(option, text, named_in(option, Path(file), name, kind, called))
     if not isinstance(value, kind):
         raise ValueError(
-            f"{option}: expected one of the {called} in {file}; {name!r} is of type {type(value).__name__}. Give another."
+            f"{option}: expected one of the {called} in {file}; {name!r} is of type "
+            f"{type(value).__name__}. Give another."
         )
     return value
 
@@ -82,10 +107,15 @@ def instance(option: str, reference: str, value: Any) -> Any:
     """A class as the instance that it makes without arguments; anything else as it is."""
     if not isinstance(value, type):
         return value
-    if needed := [one.name for one in signature(value).parameters.values() if one.default is one.empty and one.kind not in STARRED]:
+    if needed := [
+        one.name
+        for one in signature(value).parameters.values()
+        if one.default is one.empty and one.kind not in STARRED
+    ]:
         raise ValueError(
-            f"{option}: expected an instance, or a class without required arguments; {reference!r} is a class that needs "
-            f"{', '.join(needed)}. Make an instance in the file, and name that."
+            f"{option}: expected an instance, or a class without required arguments; {reference!r} "
+            f"is a class that needs {', '.join(needed)}. Make an instance in the file, and name "
+            "that."
         )
     return value()
 
@@ -101,11 +131,15 @@ def imported(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
-        raise ValueError(f"{path.name} fails when it is run: {type(error).__name__}: {error}. Mend the file.") from error
+    # whatever the user's file raises is the user's to read
+    except (Exception, SystemExit) as error:
+        raise ValueError(
+            f"{path.name} fails when it is run: {type(error).__name__}: {error}. Mend the file."
+        ) from error
     finally:
         sys.path.remove(str(path.parent))
-    if importlib.util.find_spec("cloudpickle"):  # workers of a cluster do not have the file, so its classes are sent to them
+    # workers of a cluster do not have the file, so its classes are sent to them
+    if importlib.util.find_spec("cloudpickle"):
         importlib.import_module("cloudpickle").register_pickle_by_value(module)
     return module
 
@@ -123,13 +157,15 @@ def as_model(option: str, reference: str, value: Any) -> LatentVariableModel | S
         return packages[package](value)
     what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     raise ValueError(
-        f"{option}: expected a lksd.models.LatentVariableModel, a ScoreEstimate, or a model of gensim, scikit-learn or tomotopy; "
-        f"{reference!r} is {what}. Give an instance."
+        f"{option}: expected a lksd.models.LatentVariableModel, a ScoreEstimate, or a model of "
+        f"gensim, scikit-learn or tomotopy; {reference!r} is {what}. Give an instance."
     )
 
 
 def read_archive(path: Path) -> LatentVariableModel | ScoreEstimate:
-    """Saved scores, or an LDA as arrays ``concentration``, ``topics`` and perhaps ``vocabulary``."""
+    """Saved scores, or an LDA as arrays ``concentration``, ``topics`` and perhaps
+    ``vocabulary``.
+    """
     arrays = read_arrays(path)
     if not {"topics", "concentration"} <= set(arrays):
         return load_scores(path)
@@ -148,6 +184,12 @@ def read_pickle(option: str, path: Path) -> Any:
 
         return joblib.load(path)
     except ImportError as error:
-        raise ImportError(f"{option}: {path.name} needs {error.name}, which is not installed. Install it with pip.") from error
+        raise ImportError(
+            f"{option}: {path.name} needs {error.name}, which is not installed. Install it with "
+            "pip."
+        ) from error
     except Exception as error:  # unpickling may raise anything
-        raise ValueError(f"{option}: {str(path)!r} cannot be loaded ({type(error).__name__}: {error}). Check the file.") from error
+        raise ValueError(
+            f"{option}: {str(path)!r} cannot be loaded ({type(error).__name__}: {error}). Check "
+            "the file."
+        ) from error

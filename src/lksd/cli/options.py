@@ -16,7 +16,8 @@ KERNELS: dict[str, Any] = {
     "gaussian": kernels.Gaussian.median,
     "family": kernels.family,
 }
-SCALED_KERNELS: dict[str, Any] = {"imq": kernels.IMQ, "gaussian": kernels.Gaussian}  # of real data, by the squared scale
+# of real data, by the squared scale
+SCALED_KERNELS: dict[str, Any] = {"imq": kernels.IMQ, "gaussian": kernels.Gaussian}
 WORD_KERNELS: dict[str, Any] = {  # by the squared scale and the number of words or values
     "bag-of-words": lambda scale, size: kernels.BagOfWords(kernels.IMQ(scale), size),
     "bag-of-words-gaussian": lambda scale, size: kernels.BagOfWords(kernels.Gaussian(scale), size),
@@ -33,82 +34,161 @@ SAMPLERS: dict[str, Any] = {
     "exact": samplers.Exact,
 }
 CODE = "A Python file is code: it is run. Name only files that you trust."
-TOPICS = "A gensim model (with --trust-pickle), an .npz with concentration, topics and vocabulary, or file.py:name."
+TOPICS = (
+    "A gensim model (with --trust-pickle), an .npz with concentration, topics and vocabulary, or "
+    "file.py:name."
+)
 
 
 def option(text: str, *names: str, panel: str | None = None) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=not names)
 
 
-Data = Annotated[Path, typer.Argument(help="The observations: .npy, .npz, .parquet, or .csv, .tsv, .jsonl, also with .gz.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="The observations: .npy, .npz, .parquet, or .csv, .tsv, .jsonl, also with .gz."
+    ),
+]
 Model = Annotated[str, option(f"A model as file.py:name, or scores saved as .npz. {CODE}")]
 Models = Annotated[
-    list[str], typer.Argument(help=f"The models, each as file.py:name, or scores saved as .npz, or as for topics. {CODE}")
+    list[str],
+    typer.Argument(
+        help=f"The models, each as file.py:name, or scores saved as .npz, or as for topics. {CODE}"
+    ),
 ]
 Names = Annotated[
-    list[str] | None, option("What to call the models, in their order; repeated, once for each.", "--name", panel="Output")
+    list[str] | None,
+    option(
+        "What to call the models, in their order; repeated, once for each.",
+        "--name",
+        panel="Output",
+    ),
 ]
 TopicModel = Annotated[str, option(f"{TOPICS} {CODE}")]
-Trust = Annotated[bool, option("Load model files that are pickles, which may run any code.", "--trust-pickle")]
+Trust = Annotated[
+    bool, option("Load model files that are pickles, which may run any code.", "--trust-pickle")
+]
 
-Report = Annotated[Path | None, option("Write a report: one HTML file that needs nothing else.", panel="Output")]
-Json = Annotated[bool, option("Print the result as JSON instead of as a table.", "--json", panel="Output")]
-Name = Annotated[str | None, option("What to call the model in the answer; P or Q if not given.", panel="Output")]
-ImageShape = Annotated[str | None, option("Show observations as images in the report: 28x28, or 32x32x3.", panel="Output")]
+Report = Annotated[
+    Path | None, option("Write a report: one HTML file that needs nothing else.", panel="Output")
+]
+Json = Annotated[
+    bool, option("Print the result as JSON instead of as a table.", "--json", panel="Output")
+]
+Name = Annotated[
+    str | None, option("What to call the model in the answer; P or Q if not given.", panel="Output")
+]
+ImageShape = Annotated[
+    str | None,
+    option("Show observations as images in the report: 28x28, or 32x32x3.", panel="Output"),
+]
 
 Array = Annotated[str | None, option("Which array of an .npz file.", panel="Data")]
 Columns = Annotated[str | None, option("Columns of a table to use, by name: a,b,c.", panel="Data")]
-Field = Annotated[str | None, option("Where a line of JSON is an object: the name of its list of words.", panel="Data")]
+Field = Annotated[
+    str | None,
+    option("Where a line of JSON is an object: the name of its list of words.", panel="Data"),
+]
 Header = Annotated[
     bool | None,
     option(
-        "Whether the first line of a table has the columns' names; by default it has if it is words.",
+        "Whether the first line of a table has the columns' names; by default it has if it is "
+        "words.",
         "--header/--no-header",
         panel="Data",
     ),
 ]
-Counts = Annotated[bool | None, option("An array holds word counts, or word ids.", "--counts/--no-counts", panel="Data")]
-DropEmpty = Annotated[
-    bool, option("Leave out documents without words, or without any that the models know.", "--drop-empty", panel="Data")
+Counts = Annotated[
+    bool | None,
+    option("An array holds word counts, or word ids.", "--counts/--no-counts", panel="Data"),
 ]
-Standardise = Annotated[bool, option("Divide the columns by their standard deviations.", "--standardise", panel="Data")]
+DropEmpty = Annotated[
+    bool,
+    option(
+        "Leave out documents without words, or without any that the models know.",
+        "--drop-empty",
+        panel="Data",
+    ),
+]
+Standardise = Annotated[
+    bool, option("Divide the columns by their standard deviations.", "--standardise", panel="Data")
+]
 
 Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", panel="Test")]
 Alpha = Annotated[float, option("The level of the test.", panel="Test")]
 Kernel = Annotated[
     list[str] | None,
     option(
-        f"{', '.join(KERNELS)} for real data; {', '.join(WORD_KERNELS)} for words and other integers; a squared scale may follow, "
-        "imq:2.5; or file.py:name. May be repeated.",
+        f"{', '.join(KERNELS)} for real data; {', '.join(WORD_KERNELS)} for words and other "
+        "integers; a squared scale may follow, imq:2.5; or file.py:name. May be repeated.",
         panel="Test",
     ),
 ]
 Operator = Annotated[
-    list[str] | None, option("langevin, spherical, difference, barker or gibbs; or file.py:name. May be repeated.", panel="Test")
+    list[str] | None,
+    option(
+        "langevin, spherical, difference, barker or gibbs; or file.py:name. May be repeated.",
+        panel="Test",
+    ),
 ]
-Margin = Annotated[float, option("A difference of squared discrepancies that is too small to matter.", panel="Test")]
+Margin = Annotated[
+    float,
+    option("A difference of squared discrepancies that is too small to matter.", panel="Test"),
+]
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
-Correction = Annotated[str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")]
-AlsoMMD = Annotated[bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")]
-Calibration = Annotated[str, option("auto, bootstrap, edgeworth or normal (the paper's); or file.py:name.", panel="Test")]
+Correction = Annotated[
+    str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")
+]
+AlsoMMD = Annotated[
+    bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")
+]
+Calibration = Annotated[
+    str,
+    option("auto, bootstrap, edgeworth or normal (the paper's); or file.py:name.", panel="Test"),
+]
 Preset = Annotated[str | None, option("paper: everything as in the paper.", panel="Test")]
 Check = Annotated[
-    bool, option("Whether to test that each model's densities fit what it simulates.", "--check/--no-check", panel="Test")
+    bool,
+    option(
+        "Whether to test that each model's densities fit what it simulates.",
+        "--check/--no-check",
+        panel="Test",
+    ),
 ]
 Seed = Annotated[int, option("The same seed gives the same digits.", panel="Test")]
 
-SamplerName = Annotated[str | None, option(f"{', '.join(SAMPLERS)}; default: chosen from the model.", panel="Scores")]
+SamplerName = Annotated[
+    str | None, option(f"{', '.join(SAMPLERS)}; default: chosen from the model.", panel="Scores")
+]
 Warmup = Annotated[int | None, option("Steps of each chain that are discarded.", panel="Scores")]
 Draws = Annotated[int | None, option("Draws kept for each observation.", panel="Scores")]
 Chains = Annotated[int | None, option("Chains for each observation.", panel="Scores")]
-Exact = Annotated[bool | None, option("Demand exact scores, or forbid them.", "--exact/--no-exact", panel="Scores")]
+Exact = Annotated[
+    bool | None,
+    option("Demand exact scores, or forbid them.", "--exact/--no-exact", panel="Scores"),
+]
 Pairs = Annotated[
-    int | None, option("Take so many pairs of observations instead of all, where there are too many.", "--pairs", panel="Test")
+    int | None,
+    option(
+        "Take so many pairs of observations instead of all, where there are too many.",
+        "--pairs",
+        panel="Test",
+    ),
 ]
 EngineName = Annotated[
     str | None,
-    option("Where to compute: dask (a worker for each processor), or a cluster: tcp://host:8786.", "--engine", panel="Scores"),
+    option(
+        "Where to compute: dask (a worker for each processor), or a cluster: tcp://host:8786.",
+        "--engine",
+        panel="Scores",
+    ),
 ]
 CheckpointFile = Annotated[
-    Path | None, option("A file for finished scores, from which a run that was stopped goes on.", "--checkpoint", panel="Scores")
+    Path | None,
+    option(
+        "A file for finished scores, from which a run that was stopped goes on.",
+        "--checkpoint",
+        panel="Scores",
+    ),
 ]

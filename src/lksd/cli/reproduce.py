@@ -21,18 +21,37 @@ WORDS = ("list", "all", "show", "figure", "report", "export")
 STORE, REPORT = Path("reproduction.sqlite"), Path("reproduction.html")
 Words = Annotated[
     list[str],
-    typer.Argument(help="Names of experiments to run, or all; or list, show NAME, figure NAME, report, export.", metavar="WHAT..."),
+    typer.Argument(
+        help="Names of experiments to run, or all; or list, show NAME, figure NAME, report, "
+        "export.",
+        metavar="WHAT...",
+    ),
 ]
-Trials = Annotated[int | None, option("Trials of each experiment; default: 300 for tables, 100 for figures, 50 for heat maps.")]
+Trials = Annotated[
+    int | None,
+    option(
+        "Trials of each experiment; default: 300 for tables, 100 for figures, 50 for heat maps."
+    ),
+]
 Sizes = Annotated[str | None, option("Sample sizes: 100,200.")]
 Methods = Annotated[str | None, option("Methods: lksd-imq,ours.")]
 Cases = Annotated[str | None, option("Settings that the experiment varies: 0.5,1.5.")]
 StoreFile = Annotated[Path, option("The file of the study; what it has is not run again.")]
-Processes = Annotated[int | None, option("Trials at a time; default: one for each processor. The digits do not depend on it.")]
+Processes = Annotated[
+    int | None,
+    option("Trials at a time; default: one for each processor. The digits do not depend on it."),
+]
 Seed = Annotated[int, option("Another seed gives other trials.")]
-Snapshot = Annotated[Path | None, option("A snapshot of arXiv with one JSON object a line, for the experiments on it.")]
+Snapshot = Annotated[
+    Path | None,
+    option("A snapshot of arXiv with one JSON object a line, for the experiments on it."),
+]
 EngineName = Annotated[
-    str | None, option("Where trials run: dask (a worker for each processor), or a cluster: tcp://host:8786.", "--engine")
+    str | None,
+    option(
+        "Where trials run: dask (a worker for each processor), or a cluster: tcp://host:8786.",
+        "--engine",
+    ),
 ]
 Output = Annotated[Path | None, option("The page of report, or the folder for figure and export.")]
 
@@ -68,8 +87,12 @@ def reproduce(
 
     verb, rest = (words[0], words[1:]) if words[0] in WORDS else ("run", words)
     if verb in ("list", "all", "report", "export") and rest:
-        raise ValueError(f"{verb}: expected no name after it; got {' '.join(rest)!r}. Leave it out.")
-    chosen = [one for name in rest for one in experiments_named(name)] if rest else list(EXPERIMENTS)
+        raise ValueError(
+            f"{verb}: expected no name after it; got {' '.join(rest)!r}. Leave it out."
+        )
+    chosen = (
+        [one for name in rest for one in experiments_named(name)] if rest else list(EXPERIMENTS)
+    )
     if verb == "list":
         for one in EXPERIMENTS:
             typer.echo(f"{one.name:<20} {one.title} [{', '.join(one.aliases)}]")
@@ -84,8 +107,15 @@ def reproduce(
             "cases": names(cases),
         }
         if engine is not None and processes is not None:
-            raise ValueError("--processes: expected without --engine, whose workers run the trials; got both. Leave one out.")
-        wanted |= {"processes": at_least_one("--processes", processes), "seed": check_seed(seed), "data": data}
+            raise ValueError(
+                "--processes: expected without --engine, whose workers run the trials; got both. "
+                "Leave one out."
+            )
+        wanted |= {
+            "processes": at_least_one("--processes", processes),
+            "seed": check_seed(seed),
+            "data": data,
+        }
         with opened(engine) as place:
             run(chosen, store, wanted | {"engine": None if engine is None else place})
     else:
@@ -113,7 +143,10 @@ def run(chosen: list[Any], path: Path, wanted: dict[str, Any]) -> None:
         began = time.perf_counter()
         done = run_experiment(experiment, store, **wanted)
         typer.echo(shown(experiment, store))
-        typer.echo(f"{done} trials run in {time.perf_counter() - began:.0f} s; kept in {visible(str(path))}.\n")
+        typer.echo(
+            f"{done} trials run in {time.perf_counter() - began:.0f} s; kept in "
+            f"{visible(str(path))}.\n"
+        )
 
 
 def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path | None) -> None:
@@ -123,7 +156,10 @@ def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path
     from ..reproduce.store import Store
 
     if verb in ("show", "figure") and not rest:
-        raise ValueError(f"{verb}: expected the name of an experiment after it; got none. See lksd reproduce list.")
+        raise ValueError(
+            f"{verb}: expected the name of an experiment after it; got none. See lksd reproduce "
+            "list."
+        )
     store = Store(path, create=False)
     if verb == "report":
         page = check_path(output or REPORT)
@@ -132,7 +168,9 @@ def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path
         return
     folder = output or Path()
     if verb != "show" and not folder.is_dir():
-        raise ValueError(f"--output: expected a folder that exists; {str(folder)!r} does not. Create it first.")
+        raise ValueError(
+            f"--output: expected a folder that exists; {str(folder)!r} does not. Create it first."
+        )
     if verb == "export":
         made = write_folder(chosen, store, folder)
         typer.echo(f"Study: {visible(str(made[0]))} and {len(made) - 1} files beside it")
@@ -147,13 +185,18 @@ def show(verb: str, rest: list[str], chosen: list[Any], path: Path, output: Path
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text is not None else ()
+    return (
+        tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text is not None else ()
+    )
 
 
 def numbers(text: str | None) -> tuple[int, ...]:
     found = names(text)
     if not all(part.isdecimal() and int(part) >= 4 for part in found):
-        raise ValueError(f"--n: expected sample sizes of at least 4, such as 100,200; got {text!r}. Give whole numbers.")
+        raise ValueError(
+            f"--n: expected sample sizes of at least 4, such as 100,200; got {text!r}. Give whole "
+            "numbers."
+        )
     return tuple(sorted({int(part) for part in found}))
 
 

@@ -1,4 +1,6 @@
-"""Tables of numbers: CSV, TSV and Parquet. A first line is a header or an observation by one rule, or the user says which."""
+"""Tables of numbers: CSV, TSV and Parquet. A first line is a header or an observation by one rule,
+or the user says which.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,25 @@ import numpy as np
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INTEGER = re.compile(r"[+-]?[0-9]+")
-MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "nil", "missing", ".", "-", "--", "?"])
+MISSING = frozenset(
+    [
+        "",
+        "na",
+        "n/a",
+        "#n/a",
+        "nan",
+        "+nan",
+        "-nan",
+        "null",
+        "none",
+        "nil",
+        "missing",
+        ".",
+        "-",
+        "--",
+        "?",
+    ]
+)
 INFINITE = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity"))
 SAY = "Say --header if it holds the columns' names, --no-header if it is an observation."
 EXACT = 2**53  # beyond it not every integer is a float64
@@ -56,7 +76,9 @@ class Text:
     skipped: int  # lines of comments at the top
 
     def rows(self) -> Any:
-        """The line of the file, counted from 1, in which a row ends, and its cells; blank lines are left out."""
+        """The line of the file, counted from 1, in which a row ends, and its cells; blank lines are
+        left out.
+        """
         reader = csv.reader(self.lines[self.skipped :], delimiter=self.delimiter)
         for row in reader:
             if len(row) > 1 or (row and row[0].strip()):
@@ -69,14 +91,20 @@ def read_text(path: Path, delimiter: str, wanted: list[str] | None, header: bool
     try:
         first = list(itertools.islice(text.rows(), 3))
     except csv.Error as error:
-        raise ValueError(f"{path}: expected a table of numbers; it cannot be read ({error}). Check its quotes.") from error
+        raise ValueError(
+            f"{path}: expected a table of numbers; it cannot be read ({error}). Check its quotes."
+        ) from error
     if not first:
         raise ValueError(f"{path}: expected a table of numbers; the file is empty. Check it.")
     number, every = first[0]
     empty_last = len(every) > 1 and len(first) > 1 and all(row[-1] == "" for _, row in first)
     cells = every[:-1] if empty_last else every
     named = is_header(text, number, cells, first) if header is None else header
-    names = [name.removeprefix("#").strip() if i == 0 else name for i, name in enumerate(cells)] if named else None
+    names = (
+        [name.removeprefix("#").strip() if i == 0 else name for i, name in enumerate(cells)]
+        if named
+        else None
+    )
     chosen = positions(names or [f"column {i}" for i in range(len(cells))], wanted, named)
     body = [line for line in text.lines[number if named else text.skipped :] if line.strip()]
     values = parsed(text, body, len(every), chosen, empty_last)
@@ -85,7 +113,10 @@ def read_text(path: Path, delimiter: str, wanted: list[str] | None, header: bool
     found = Frame(values, tuple(names[j] if names else f"column {j}" for j in chosen), named)
     notes = doubts(found, wanted is not None)
     if text.skipped:
-        notes.append(f"lines at the top that begin with # are left out ({text.skipped}). Say --header if the first has the names.")
+        notes.append(
+            f"lines at the top that begin with # are left out ({text.skipped}). Say --header if "
+            "the first has the names."
+        )
     if empty_last:
         notes.append("every line ends with a delimiter; the empty last column is left out.")
     if (
@@ -95,7 +126,10 @@ def read_text(path: Path, delimiter: str, wanted: list[str] | None, header: bool
         and whole(cells)
         and all(int(b) - int(a) == 1 for a, b in itertools.pairwise(cells))
     ):
-        notes.append(f"the first line, {shown(cells)}, is read as an observation. Say --header if it holds the columns' names.")
+        notes.append(
+            f"the first line, {shown(cells)}, is read as an observation. Say --header if it holds "
+            "the columns' names."
+        )
     return replace(found, notes=tuple(f"{path.name}: {one}" for one in notes))
 
 
@@ -105,16 +139,28 @@ def text_lines(path: Path, header: bool | None) -> tuple[list[str], int]:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw).decode("utf-8-sig")
     except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path}: expected a table of numbers as UTF-8 text; it cannot be read ({error}). Convert it.") from error
+        raise ValueError(
+            f"{path}: expected a table of numbers as UTF-8 text; it cannot be read ({error}). "
+            "Convert it."
+        ) from error
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
-    comments = 0 if header else len(list(itertools.takewhile(lambda line: line.lstrip().startswith("#"), lines)))
+    comments = (
+        0
+        if header
+        else len(list(itertools.takewhile(lambda line: line.lstrip().startswith("#"), lines)))
+    )
     return lines, comments
 
 
-def is_header(text: Text, number: int, cells: list[str], first: list[tuple[int, list[str]]]) -> bool:
+def is_header(
+    text: Text, number: int, cells: list[str], first: list[tuple[int, list[str]]]
+) -> bool:
     """Whether the first line has names: some text and no number. What may be either is refused."""
     numeric = [bool(NUMBER.fullmatch(cell)) or cell.lower() in INFINITE for cell in cells]
-    words = [not is_one and cell.lower() not in MISSING for cell, is_one in zip(cells, numeric, strict=True)]
+    words = [
+        not is_one and cell.lower() not in MISSING
+        for cell, is_one in zip(cells, numeric, strict=True)
+    ]
     where = f"{text.path}: expected a first line of names or of numbers; {shown(cells)}"
     if any(words) and any(numeric):
         raise ValueError(f"{where} has words and numbers, and may be either. {SAY}")
@@ -122,7 +168,9 @@ def is_header(text: Text, number: int, cells: list[str], first: list[tuple[int, 
         return True
     if not all(numeric):
         raise ValueError(f"{where} has missing values and no words. {SAY}")
-    quoted = '"' in text.lines[number - 1] and len(first) > 1 and '"' not in text.lines[first[1][0] - 1]
+    quoted = (
+        '"' in text.lines[number - 1] and len(first) > 1 and '"' not in text.lines[first[1][0] - 1]
+    )
     if quoted or (
         whole(cells)
         and len(set(cells)) == len(cells) > 1
@@ -141,25 +189,35 @@ def positions(names: list[str], wanted: list[str] | None, named: bool = True) ->
     """Where the wanted columns stand; all of them if none is named."""
     if wanted is not None and not named:
         raise ValueError(
-            "--columns: expected a table with the columns' names; it has none. Say --header if its first line has them."
+            "--columns: expected a table with the columns' names; it has none. Say --header if its "
+            "first line has them."
         )
     for name in wanted or ():
         if name not in names:
-            raise ValueError(f"--columns: expected names among {short(names)}; got {name!r}. Check the spelling.")
+            raise ValueError(
+                f"--columns: expected names among {short(names)}; got {name!r}. Check the spelling."
+            )
     for name in dict.fromkeys(wanted or names):
         if names.count(name) > 1 and name:
-            raise ValueError(f"x: expected columns with different names; {name!r} occurs twice. Rename one, or choose --columns.")
+            raise ValueError(
+                f"x: expected columns with different names; {name!r} occurs twice. Rename one, or "
+                "choose --columns."
+            )
     if wanted is None and any(name == "" or name.startswith("Unnamed: ") for name in names):
         nth = next(i for i, name in enumerate(names) if name == "" or name.startswith("Unnamed: "))
         raise ValueError(
-            f"x: expected a name for every column; column {nth + 1} has none, as the index that pandas and R write. "
-            "Choose the others with --columns, or name it."
+            f"x: expected a name for every column; column {nth + 1} has none, as the index that "
+            "pandas and R write. Choose the others with --columns, or name it."
         )
     return list(range(len(names))) if wanted is None else [names.index(name) for name in wanted]
 
 
-def parsed(text: Text, body: list[str], width: int, chosen: list[int], empty_last: bool) -> np.ndarray | None:
-    """The chosen columns as numbers; None where a cell is none, or a row has too many cells or too few."""
+def parsed(
+    text: Text, body: list[str], width: int, chosen: list[int], empty_last: bool
+) -> np.ndarray | None:
+    """The chosen columns as numbers; None where a cell is none, or a row has too many cells or too
+    few.
+    """
     import polars
 
     if not body:
@@ -178,24 +236,37 @@ def parsed(text: Text, body: list[str], width: int, chosen: list[int], empty_las
         return None
     cells = [table[str(j)].str.strip_chars() for j in chosen]
     last = table[str(width - 1)].null_count()
-    if last and (last < len(table) if empty_last else any(len(cells) != width for _, cells in text.rows())):
+    if last and (
+        last < len(table) if empty_last else any(len(cells) != width for _, cells in text.rows())
+    ):
         return None
-    if any(one.null_count() or not one.str.contains(f"^(?:{NUMBER.pattern})$").all() for one in cells):
+    if any(
+        one.null_count() or not one.str.contains(f"^(?:{NUMBER.pattern})$").all() for one in cells
+    ):
         return None
     values = np.stack([one.cast(polars.Float64).to_numpy() for one in cells], axis=1)
     return values if np.isfinite(values).all() else None
 
 
-def fault(text: Text, named: bool, width: int, chosen: list[int], names: list[str] | None, empty_last: bool) -> ValueError:
+def fault(
+    text: Text,
+    named: bool,
+    width: int,
+    chosen: list[int],
+    names: list[str] | None,
+    empty_last: bool,
+) -> ValueError:
     """What is wrong with the first row that cannot be used."""
     for number, cells in itertools.islice(text.rows(), int(named), None):
         if len(cells) != width:
             return ValueError(
-                f"{text.path}: expected {width} cells in every row; line {number} has {len(cells)}. Check its commas and quotes."
+                f"{text.path}: expected {width} cells in every row; line {number} has "
+                f"{len(cells)}. Check its commas and quotes."
             )
         if empty_last and cells[-1]:
             return ValueError(
-                f"{text.path}: expected an empty last cell, as above; got {short(cells[-1])} in line {number}. Fix it."
+                f"{text.path}: expected an empty last cell, as above; got {short(cells[-1])} in "
+                f"line {number}. Fix it."
             )
         for j in chosen:
             cell = cells[j]
@@ -204,16 +275,24 @@ def fault(text: Text, named: bool, width: int, chosen: list[int], names: list[st
             where = f"in line {number}, column {repr(names[j]) if names else j + 1}"
             if cell.lower() in MISSING:
                 return ValueError(
-                    f"{text.path}: expected no missing values; got {short(cell)} {where}. Remove or impute such rows, or choose "
-                    "other columns with --columns."
+                    f"{text.path}: expected no missing values; got {short(cell)} {where}. Remove "
+                    "or impute such rows, or choose other columns with --columns."
                 )
-            return ValueError(f"{text.path}: expected finite numbers; got {short(cell)} {where}. {advice(cell)}")
-    return ValueError(f"{text.path}: expected a table of numbers; its rows cannot be told apart. Check its quotes.")
+            return ValueError(
+                f"{text.path}: expected finite numbers; got {short(cell)} {where}. {advice(cell)}"
+            )
+    return ValueError(
+        f"{text.path}: expected a table of numbers; its rows cannot be told apart. Check its "
+        "quotes."
+    )
 
 
 def advice(cell: str) -> str:
     if ";" in cell or "\t" in cell:
-        return "Separate cells by commas in .csv files and by tabs in .tsv files, and write decimals with points."
+        return (
+            "Separate cells by commas in .csv files and by tabs in .tsv files, and write decimals "
+            "with points."
+        )
     if re.fullmatch(r"[+-]?\d+,\d+", cell):
         return "Write decimals with points."
     return "Fix it, or choose numeric columns with --columns."
@@ -225,10 +304,22 @@ def doubts(frame: Frame, asked: bool) -> list[str]:
     for j, name in enumerate(frame.names):
         column = frame.values[:, j]
         label = repr(name) if frame.header else f"{j + 1}"
-        if not asked and n >= 4 and len(frame.names) > 1 and column[0] in (0, 1) and (np.diff(column) == 1).all():
-            found.append(f"column {label} counts the rows. If it is an index, leave it out: choose the others with --columns.")
+        if (
+            not asked
+            and n >= 4
+            and len(frame.names) > 1
+            and column[0] in (0, 1)
+            and (np.diff(column) == 1).all()
+        ):
+            found.append(
+                f"column {label} counts the rows. If it is an index, leave it out: choose the "
+                "others with --columns."
+            )
         if n and np.abs(column).max() > EXACT and (column == np.rint(column)).all():
-            found.append(f"column {label} has integers beyond 2^53, which are rounded. If they are identifiers, leave it out.")
+            found.append(
+                f"column {label} has integers beyond 2^53, which are rounded. If they are "
+                "identifiers, leave it out."
+            )
     return found
 
 
@@ -237,17 +328,26 @@ def read_parquet(path: Path, wanted: list[str] | None) -> Frame:
 
     try:
         table = polars.read_parquet(path)
-    except (Exception, polars.exceptions.PanicException) as error:  # polars has no common class for damaged files
+    # polars has no common class for damaged files
+    except (Exception, polars.exceptions.PanicException) as error:
         why = str(error).splitlines()[0] if str(error) else "damaged"
         raise ValueError(f"{path}: expected a Parquet table; it cannot be read ({why}).") from error
     table = table[:, positions(table.columns, wanted)]
     for name, kind in table.schema.items():
         if not kind.is_numeric() and kind != polars.Boolean:
-            raise ValueError(f"{path}: expected numeric columns; {name!r} is {kind}. Choose others with --columns.")
+            raise ValueError(
+                f"{path}: expected numeric columns; {name!r} is {kind}. Choose others with "
+                "--columns."
+            )
         if table[name].null_count():
-            raise ValueError(f"{path}: expected no missing values; column {name!r} has {table[name].null_count()}. Remove them.")
+            raise ValueError(
+                f"{path}: expected no missing values; column {name!r} has "
+                f"{table[name].null_count()}. Remove them."
+            )
     found = Frame(table.to_numpy().astype(np.float64), tuple(table.columns))
-    return replace(found, notes=tuple(f"{path.name}: {one}" for one in doubts(found, wanted is not None)))
+    return replace(
+        found, notes=tuple(f"{path.name}: {one}" for one in doubts(found, wanted is not None))
+    )
 
 
 def shown(cells: list[str]) -> str:

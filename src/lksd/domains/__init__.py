@@ -1,4 +1,6 @@
-"""Kinds of data. Each domain owns everything about its own: reading, checks, coordinates, defaults."""
+"""Kinds of data. Each domain owns everything about its own: reading, checks,
+coordinates, defaults.
+"""
 
 from .base import Domain, Observations, Prepared, is_estimate, kind_of, read_data
 from .integers import DISCRETE, Categories, Documents, Graphs, Integers, discrete_operators

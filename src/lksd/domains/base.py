@@ -59,7 +59,9 @@ class Domain(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, x: Any, models: list[Any], reading: Reading) -> tuple[Domain, Observations, list[Any]]:
+    def read(
+        cls, x: Any, models: list[Any], reading: Reading
+    ) -> tuple[Domain, Observations, list[Any]]:
         """The domain of all models, the observations, and the models as they take these."""
 
     @abstractmethod
@@ -70,7 +72,9 @@ class Domain(ABC):
         """The choice with the paper's defaults."""
         return choice
 
-    def supports(self, names: Sequence[str], models: Sequence[Any], observations: Observations) -> list[Support | None]:
+    def supports(
+        self, names: Sequence[str], models: Sequence[Any], observations: Observations
+    ) -> list[Support | None]:
         """Where the observations of each model can lie, if it says so."""
         return [None] * len(models)
 
@@ -127,8 +131,8 @@ def check_index(index: Any, n: int) -> np.ndarray:
     integers = np.issubdtype(ids.dtype, np.integer)
     if ids.shape != (n,) or not integers or (ids < 0).any() or len(np.unique(ids)) < n:
         raise ValueError(
-            f"index: expected {n} different integers from 0 to 2^64 - 1, one for each "
-            f"observation; got {np.array2string(ids, threshold=10)}. Number them."
+            f"index: expected {n} different integers from 0 to 2^64 - 1, one for each observation; "
+            f"got {np.array2string(ids, threshold=10)}. Number them."
         )
     return ids
 
@@ -137,17 +141,23 @@ def check_enough(x: Any, least: int) -> None:
     """There are observations to read, before anything else is done with them."""
     shape = getattr(x, "shape", None)
     if shape == ():
-        raise ValueError(f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row.")
+        raise ValueError(
+            f"x: expected shape (n, D); got one number, {x!r}. Put one observation in each row."
+        )
     if shape or hasattr(x, "__len__"):
         check_count("x", shape[0] if shape else len(x), least)
 
 
-def read_data(x: Any, models: dict[str, Any], reading: Reading, least: int) -> tuple[Domain, Observations, list[Any]]:
+def read_data(
+    x: Any, models: dict[str, Any], reading: Reading, least: int
+) -> tuple[Domain, Observations, list[Any]]:
     """The domain that all models share, the observations, and the models as they take these."""
     check_enough(x, least)
     domain, given = domain_of(models), list(models.values())
     if reading.smooth is not None and domain.kind != "reals":
-        raise ValueError(f"smooth: expected models of real vectors; {given[0]} is of another kind. Leave it out.")
+        raise ValueError(
+            f"smooth: expected models of real vectors; {given[0]} is of another kind. Leave it out."
+        )
     found = domain.read(x, given, reading)
     check_enough(found[1].values, least)
     return found
@@ -159,10 +169,16 @@ def domain_of(models: dict[str, Any]) -> type[Domain]:
     words = {name: DOMAINS[kind].describes for name, kind in kinds.items()}
     if len(set(words.values())) > 1:
         said = " and ".join(f"{name} describes {what}" for name, what in words.items())
-        raise ValueError(f"{joined(models)}: expected models of the same kind of data; {said}. Compare models of the same data.")
+        raise ValueError(
+            f"{joined(models)}: expected models of the same kind of data; {said}. Compare models "
+            "of the same data."
+        )
     own = set(kinds.values())
     if "directions" in own and len(own) > 1:
-        raise ValueError("p and q: expected models of the same kind of data; one takes unit vectors alone. Compare like with like.")
+        raise ValueError(
+            "p and q: expected models of the same kind of data; one takes unit vectors alone. "
+            "Compare like with like."
+        )
     return DOMAINS[own.pop() if len(own) == 1 else "categories"]
 
 

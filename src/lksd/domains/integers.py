@@ -71,11 +71,13 @@ class Integers(Domain):
             alone = "; Barker alone is used" if choice is None else ""
             warn(
                 f"operator: {without} values have probability zero under a model, and the "
-                f"difference operator's mean is then not zero under that model{alone}. "
-                "Smooth the probabilities, or use 'barker'."
+                f"difference operator's mean is then not zero under that model{alone}. Smooth the "
+                "probabilities, or use 'barker'."
             )
         if not built:
-            raise ValueError("operator: expected at least one; got an empty list. Leave it out for the default.")
+            raise ValueError(
+                "operator: expected at least one; got an empty list. Leave it out for the default."
+            )
         if self.without_positions and any(one.witness != "shared" for one in built):
             raise ValueError(
                 "x: expected token ids for an operator whose witnesses belong to positions; got "
@@ -89,16 +91,20 @@ class Integers(Domain):
             check_choice("operator", choice, [*CONTINUOUS, *DISCRETE])
         if is_continuous(choice):
             raise ValueError(
-                f"operator: expected a discrete one for {models[0]}, whose data are integers; "
-                f"got {str(choice).capitalize()}. "
-                "Leave it out, or use 'difference', 'barker' or 'gibbs'."
+                f"operator: expected a discrete one for {models[0]}, whose data are integers; got "
+                f"{str(choice).capitalize()}. Leave it out, or use 'difference', 'barker' or "
+                "'gibbs'."
             )
         if not isinstance(choice, (str, DiscreteOperator)):
-            raise TypeError(f"operator: expected an operator or one of {', '.join(DISCRETE)}; got {choice!r}. Give an instance.")
+            raise TypeError(
+                f"operator: expected an operator or one of {', '.join(DISCRETE)}; got {choice!r}. "
+                "Give an instance."
+            )
         one = discrete_operators(*models, names=(choice,))[0] if isinstance(choice, str) else choice
         if one.n_values != self.n_values:
             raise ValueError(
-                f"operator: expected {self.n_values} values as in the model; got {one.n_values}. Give both the same size."
+                f"operator: expected {self.n_values} values as in the model; got {one.n_values}. "
+                "Give both the same size."
             )
         return one
 
@@ -112,7 +118,10 @@ class Integers(Domain):
 
     def prepare(self, x, estimates, kernel, holdout, standardise, paper):
         if holdout is not None or standardise:
-            raise ValueError("holdout and standardise: expected with real data only; these are integers. Leave them out.")
+            raise ValueError(
+                "holdout and standardise: expected with real data only; these are integers. Leave "
+                "them out."
+            )
         if kernel is None and not self.exchangeable:
             kernel = Hamming()
         elif kernel is None and paper:
@@ -159,7 +168,8 @@ def discrete_operators(*models: Any, names: tuple[str, ...] = BOTH) -> tuple[Dis
     >>> topics = rng.dirichlet(np.ones(30), (2, 2))
     >>> p, q = (lksd.models.LDA(0.1 * np.ones(2), one) for one in topics)
     >>> [str(operator) for operator in lksd.discrete_operators(p, q)]  # doctest: +ELLIPSIS
-    ['Difference(30 values, shared witness, ordered...)', 'Barker(30 values, shared witness, ordered...)']
+    ['Difference(30 values, shared witness, ordered...)', 'Barker(30 values, shared witness,
+    ordered...)']
     """
     size, average = check_alphabets(models), all(one.any_length or one.graphs for one in models)
     options: dict[str, Any] = {"witness": "shared", "average": average}
@@ -176,9 +186,9 @@ def check_alphabets(models: Any) -> int:
     sizes = [int(one.operators[0].n_values if is_estimate(one) else one.n_values) for one in models]
     if len(set(sizes)) > 1:
         raise ValueError(
-            "p and q: expected models of the same vocabulary; "
-            f"got {' and '.join(map(str, sizes))} values. "
-            "Give the documents as words, or the models from lksd.adapters.share_vocabulary(p, q)."
+            f"p and q: expected models of the same vocabulary; got {' and '.join(map(str, sizes))} "
+            "values. Give the documents as words, or the models from "
+            "lksd.adapters.share_vocabulary(p, q)."
         )
     words = [one.vocabulary.words for one in models if one.vocabulary is not None]
     for other in words[1:]:

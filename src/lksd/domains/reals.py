@@ -41,9 +41,14 @@ class Vectors(Domain):
     @classmethod
     def read(cls, x, models, reading):
         if reading.drop_empty:
-            raise ValueError("drop_empty: expected with models of documents; these describe real numbers. Leave it out.")
+            raise ValueError(
+                "drop_empty: expected with models of documents; these describe real numbers. Leave "
+                "it out."
+            )
         if reading.counts is not None:
-            raise ValueError(f"counts: {models[0]} describes real numbers, not words. Leave it out.")
+            raise ValueError(
+                f"counts: {models[0]} describes real numbers, not words. Leave it out."
+            )
         if is_words(x):
             vocabularies_of(models)  # which refuses them
         values = cls.check("x", x)
@@ -62,34 +67,54 @@ class Vectors(Domain):
         found = CONTINUOUS[found]() if isinstance(found, str) and found in CONTINUOUS else found
         if not is_continuous(found):
             raise ValueError(
-                f"operator: expected '{self.operator}' for models of continuous data; "
-                f"got {choice if isinstance(choice, (tuple, list)) else (choice,)!r}. Leave it out."
+                f"operator: expected '{self.operator}' for models of continuous data; got "
+                f"{choice if isinstance(choice, (tuple, list)) else (choice,)!r}. Leave it out."
             )
         if self.kind == "directions" != found.data:
-            raise ValueError(f"operator: expected 'spherical' for {models[0]}, a model of unit vectors; got {found}. Leave it out.")
+            raise ValueError(
+                f"operator: expected 'spherical' for {models[0]}, a model of unit vectors; got "
+                f"{found}. Leave it out."
+            )
         return (found,)
 
     def prepare(self, x, estimates, kernel, holdout, standardise, paper):
         given, notes = [one.score for one in estimates], []
         (operator,) = estimates[0].operators
         if standardise and operator.data == "directions":
-            raise ValueError("standardise: expected without unit vectors, which would leave the sphere. Leave it out.")
+            raise ValueError(
+                "standardise: expected without unit vectors, which would leave the sphere. Leave "
+                "it out."
+            )
         spread, units = column_spreads(x), np.ones(x.shape[1])
         source = x if holdout is None else holdout
         if source.shape[1:] != x.shape[1:]:
-            raise ValueError(f"holdout: expected {x.shape[1]} columns as in x; got {source.shape[1]}. Give data of the same kind.")
+            raise ValueError(
+                f"holdout: expected {x.shape[1]} columns as in x; got {source.shape[1]}. Give data "
+                "of the same kind."
+            )
         if standardise:
             if not spread.all():
-                raise ValueError(f"standardise: column {int(np.argmin(spread))} of x is constant and has no scale. Drop it.")
+                raise ValueError(
+                    f"standardise: column {int(np.argmin(spread))} of x is constant and has no "
+                    "scale. Drop it."
+                )
             units = spread
             x, source, given = x / units, source / units, [score * units for score in given]
-            notes.append("columns are divided by their standard deviations; the hypothesis is about data in these units.")
+            notes.append(
+                "columns are divided by their standard deviations; the hypothesis is about data in "
+                "these units."
+            )
         elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
-            warn(f"x: columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; consider standardise=True.")
+            warn(
+                f"x: columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; "
+                "consider standardise=True."
+            )
         if kernel is None:
             kernel = default_kernel(source, operator, paper)
             if holdout is not None:
-                notes.append(f"the kernel's scales come from a holdout of {len(source)} observations.")
+                notes.append(
+                    f"the kernel's scales come from a holdout of {len(source)} observations."
+                )
         scores = [(score,) for score in given]
         return Prepared(x, scores, estimates[0].operators, kernel, units, tuple(notes))
 
@@ -130,27 +155,38 @@ class Reals(Vectors):
                 warn_of_support(data, silent)
             return Reals(None, False, notes)
         if smooth is not None:
-            raise ValueError(f"smooth: expected models of all real numbers; these describe {shared}. Leave it out.")
+            raise ValueError(
+                f"smooth: expected models of all real numbers; these describe {shared}. Leave it "
+                "out."
+            )
         coordinates = Coordinates.of(shared, dim)
-        made = f"the test is made in coordinates without a boundary, {coordinates}; kernels and their scales refer to these."
+        made = (
+            f"the test is made in coordinates without a boundary, {coordinates}; kernels and their "
+            "scales refer to these."
+        )
         ends = shared.bounds(dim)
         wider = [name for name, one in known.items() if not np.array_equal(one.bounds(dim), ends)]
         if not wider:
             return Reals(coordinates, False, (*notes, made))
         said = f"; no support is declared by {joined(silent)}" if silent else ""
-        restricted = f"restricted to the domain that all models share, {shared}: {joined(wider)}{said}."
+        restricted = (
+            f"restricted to the domain that all models share, {shared}: {joined(wider)}{said}."
+        )
         return Reals(coordinates, False, (*notes, made, restricted))
 
     def transform(self, name: str, values: np.ndarray) -> np.ndarray:
         if self.coordinates is None:
             return values
         if values.shape[1] != len(self.coordinates.lower):
-            raise ValueError(f"{name}: expected {len(self.coordinates.lower)} columns as in x; got {values.shape[1]}.")
+            raise ValueError(
+                f"{name}: expected {len(self.coordinates.lower)} columns as in x; got "
+                f"{values.shape[1]}."
+            )
         inside = self.coordinates.inside(values).all(1)
         if not inside.all():
             raise ValueError(
-                f"{name}: expected observations in the domain of the models; "
-                f"row {int(np.argmin(inside))} lies outside. Leave it out."
+                f"{name}: expected observations in the domain of the models; row "
+                f"{int(np.argmin(inside))} lies outside. Leave it out."
             )
         return self.coordinates.forward(values)
 
@@ -160,7 +196,8 @@ class Reals(Vectors):
         inside = self.coordinates.inside(y).all(1)
         if np.mean(inside) < FEWEST_INSIDE:
             raise ValueError(
-                f"also_mmd: {np.mean(inside):.1%} of what {model} simulates lies in the domain that all models share. Leave it out."
+                f"also_mmd: {np.mean(inside):.1%} of what {model} simulates lies in the domain "
+                "that all models share. Leave it out."
             )
         return self.coordinates.forward(y[inside])
 
@@ -175,7 +212,9 @@ class Directions(Vectors):
     check = staticmethod(check_directions)
 
 
-def default_kernel(x: np.ndarray, operator: SteinOperator = LANGEVIN, paper: bool = False) -> Kernel:
+def default_kernel(
+    x: np.ndarray, operator: SteinOperator = LANGEVIN, paper: bool = False
+) -> Kernel:
     """A kernel for each coordinate at its own median scale.
 
     It is radial for one column, where the factor on the coordinate would make two kernels on the
@@ -219,9 +258,13 @@ def support_of(name: str, model: Any, observations: Observations) -> Support | N
 
 
 def vanishes_at_edges(kernel: Any) -> bool:
-    """Whether the user's kernels all have a weight that is zero at the edges of a region, so that no boundary term is left."""
+    """Whether the user's kernels all have a weight that is zero at the edges of a region, so that
+    no boundary term is left.
+    """
     given = kernel if isinstance(kernel, (list, tuple)) else [kernel]
-    return all(isinstance(one, Weighted) and isinstance(one.weight, (BallBump, BoxBump)) for one in given)
+    return all(
+        isinstance(one, Weighted) and isinstance(one.weight, (BallBump, BoxBump)) for one in given
+    )
 
 
 def intersection(supports: dict[str, Support], dim: int) -> Support:
@@ -230,8 +273,9 @@ def intersection(supports: dict[str, Support], dim: int) -> Support:
     if len(kinds) > 1:
         said = ", ".join(f"{name} describes {one}" for name, one in supports.items())
         raise ValueError(
-            f"x: expected models of the same kind of data; {said}. A density on the simplex and one on all of space cannot "
-            "be compared: declare support = 'simplex' where that is meant."
+            f"x: expected models of the same kind of data; {said}. A density on the simplex and "
+            "one on all of space cannot be compared: declare support = 'simplex' where that is "
+            "meant."
         )
     if kinds != {0}:
         return next(iter(supports.values()))
@@ -257,23 +301,27 @@ def warn_of_support(x: np.ndarray, silent: list[str]) -> None:
         return
     words = "positive" if found == "positive" else "between 0 and 1"
     note = (
-        f"all data are {words}, and no support is declared by {joined(silent)}. A model of such numbers alone must declare "
-        f"support = {found!r}, or the test is wrong at the boundary; a model of all real numbers declares support = 'real'."
+        f"all data are {words}, and no support is declared by {joined(silent)}. A model of such "
+        f"numbers alone must declare support = {found!r}, or the test is wrong at the boundary; a "
+        "model of all real numbers declares support = 'real'."
     )
     warn(f"x: {note}")
 
 
 def check_support(model: Any, declared: Any, x: np.ndarray, ids: np.ndarray) -> Support | None:
-    """Where the model says that observations lie: all of these do. A model that says nothing is not given integers."""
+    """Where the model says that observations lie: all of these do. A model that says nothing is not
+    given integers.
+    """
     support = read_support(declared, x.shape[1])
     if support is None:
         whole = np.flatnonzero((x == np.rint(x)).all(0))
         if len(whole):
             which = "x" if len(whole) == x.shape[1] else f"column {whole[0]} of x"
             raise ValueError(
-                f"x: expected real numbers for {model}, which does not say what it describes; {which} holds integers "
-                "only. A model of integers 0 .. L-1 declares n_values = L; counts without a bound cannot be compared yet; a "
-                "model that treats ratings, counts or rounded values as real numbers declares support = 'real'."
+                f"x: expected real numbers for {model}, which does not say what it describes; "
+                f"{which} holds integers only. A model of integers 0 .. L-1 declares n_values = L; "
+                "counts without a bound cannot be compared yet; a model that treats ratings, "
+                "counts or rounded values as real numbers declares support = 'real'."
             )
         return None
     check_inside(str(model), support, x, ids)
@@ -287,9 +335,12 @@ def check_inside(name: str, support: Support, x: np.ndarray, ids: np.ndarray) ->
         return
     row, column = (int(i) for i in np.argwhere(~inside)[0])
     value, count = x[row, column], int((~inside.all(1)).sum())
-    at_end = value in [end[column] for end in support.bounds(x.shape[1])] or (support.simplex and value in (0.0, 1.0))
+    at_end = value in [end[column] for end in support.bounds(x.shape[1])] or (
+        support.simplex and value in (0.0, 1.0)
+    )
     why = (
-        "No density describes exact values at an end: leave them out, or use a model that gives them a probability."
+        "No density describes exact values at an end: leave them out, or use a model that gives "
+        "them a probability."
         if at_end
         else "The model gives no density there: leave them out, or use another model."
     )

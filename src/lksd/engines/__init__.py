@@ -1,4 +1,6 @@
-"""Where the parts of a computation run: in this process, on all its devices, or on a Dask cluster; what an engine is."""
+"""Where the parts of a computation run: in this process, on all its devices, or on a Dask cluster;
+what an engine is.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from .._jax import cores, device_memory, devices
 
 AHEAD = 2  # items for each thread that are running or finished before they are asked for
 OVERLAPPING = 2  # items at a time on an accelerator, so that one computes while the other is read
-EXPECTED = 'engine: expected None, "dask", the address of a scheduler such as "tcp://host:8786", or a dask.distributed.Client'
+EXPECTED = (
+    'engine: expected None, "dask", the address of a scheduler such as "tcp://host:8786", '
+    "or a dask.distributed.Client"
+)
 
 
 class EngineError(ConnectionError, ValueError):
@@ -27,7 +32,9 @@ class EngineError(ConnectionError, ValueError):
 
 
 class Engine(abc.ABC):
-    """Runs the parts of a computation; where they run changes the time they take, never the digits."""
+    """Runs the parts of a computation; where they run changes the time they take, never
+    the digits.
+    """
 
     @property
     @abc.abstractmethod
@@ -42,17 +49,28 @@ class Engine(abc.ABC):
     @property
     @abc.abstractmethod
     def memory(self) -> int | None:
-        """The bytes of one accelerator that JAX may use there; None for processors, or where the device does not say."""
+        """The bytes of one accelerator that JAX may use there; None for processors, or where the
+        device does not say.
+        """
 
     @abc.abstractmethod
-    def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
-        """What the function ``setup(shared)`` returns for every item, in the order of the items, as they are asked for.
+    def map(
+        self,
+        setup: Callable[[Any], Callable],
+        shared: Any,
+        items: Iterable[Any],
+        at_once: int | None = None,
+    ) -> Iterator[Any]:
+        """What the function ``setup(shared)`` returns for every item, in the order of the items, as
+        they are asked for.
 
-        ``setup`` is called once on every device or worker: it moves there what all parts share, and compiles. Both it and its
-        function may run in threads and processes of their own, so they enter ``float64`` themselves. ``shared``, items and results
-        can be pickled: arrays in them are NumPy's.
+        ``setup`` is called once on every device or worker: it moves there what all parts share, and
+        compiles. Both it and its function may run in threads and processes of their own, so they
+        enter ``float64`` themselves. ``shared``, items and results can be pickled: arrays in them
+        are NumPy's.
 
-        ``at_once`` is how many items may run at the same time on one device; None leaves that to the engine.
+        ``at_once`` is how many items may run at the same time on one device; None leaves that to
+        the engine.
         """
 
 
@@ -71,7 +89,13 @@ class Local(Engine):
     def memory(self) -> int | None:
         return device_memory()
 
-    def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
+    def map(
+        self,
+        setup: Callable[[Any], Callable],
+        shared: Any,
+        items: Iterable[Any],
+        at_once: int | None = None,
+    ) -> Iterator[Any]:
         each = at_once or (threads_each() if self.backend == "cpu" else OVERLAPPING)
         free: SimpleQueue[Any] = SimpleQueue()
         for device in devices() * each:
@@ -84,7 +108,8 @@ class Local(Engine):
             device = free.get()
             try:
                 with jax.default_device(device):
-                    with preparing[device]:  # by the first item that a device is given, while the others wait
+                    # by the first item that a device is given, while the others wait
+                    with preparing[device]:
                         if device not in ready:
                             ready[device] = setup(shared)
                     return ready[device](item)
@@ -92,7 +117,11 @@ class Local(Engine):
                 free.put(device)
 
         with ThreadPoolExecutor(threads) as pool:
-            yield from in_order(lambda item: pool.submit(copy_context().run, run, item), items, lambda: AHEAD * threads)
+            yield from in_order(
+                lambda item: pool.submit(copy_context().run, run, item),
+                items,
+                lambda: AHEAD * threads,
+            )
 
 
 def threads_each() -> int:
@@ -100,8 +129,12 @@ def threads_each() -> int:
     return max(1, len(cores()) // len(devices()))
 
 
-def in_order(submit: Callable[[Any], Future], items: Iterable[Any], limit: Callable[[], int]) -> Iterator[Any]:
-    """The results of submitted items in their order, with no more than ``limit()`` of them submitted and not yet asked for."""
+def in_order(
+    submit: Callable[[Any], Future], items: Iterable[Any], limit: Callable[[], int]
+) -> Iterator[Any]:
+    """The results of submitted items in their order, with no more than ``limit()`` of them
+    submitted and not yet asked for.
+    """
     waiting: deque[Future] = deque()
     left = iter(items)
     try:
@@ -119,8 +152,9 @@ def in_order(submit: Callable[[Any], Future], items: Iterable[Any], limit: Calla
 def opened(engine: Any) -> Iterator[Engine]:
     """The engine for the time of a call; what is started or connected here is closed after it.
 
-    None is this process, "dask" a worker for each of its processors, an address such as "tcp://host:8786" or "tls://host:8786" a
-    cluster's scheduler; a ``dask.distributed.Client`` and an engine are used as they are and stay open.
+    None is this process, "dask" a worker for each of its processors, an address such as
+    "tcp://host:8786" or "tls://host:8786" a cluster's scheduler; a ``dask.distributed.Client`` and
+    an engine are used as they are and stay open.
     """
     if engine is None or isinstance(engine, Engine):
         yield engine or Local()
@@ -128,7 +162,9 @@ def opened(engine: Any) -> Iterator[Engine]:
     named = isinstance(engine, str)
     if named and engine != "dask" and "://" not in engine:
         raise ValueError(f"{EXPECTED}; got {engine!r}. Check the spelling.")
-    if not named and not any(kind.__module__.startswith("distributed.") for kind in type(engine).__mro__):
+    if not named and not any(
+        kind.__module__.startswith("distributed.") for kind in type(engine).__mro__
+    ):
         raise TypeError(f"{EXPECTED}; got {engine!r}. Leave it out to use this process.")
     try:
         from . import cluster
@@ -138,5 +174,9 @@ def opened(engine: Any) -> Iterator[Engine]:
         if engine == "dask":
             yield cluster.Dask(lambda: stack.enter_context(cluster.own_cluster()), own=True)
         else:
-            client = stack.enter_context(cluster.connected(engine)) if named else cluster.check_client(engine)
+            client = (
+                stack.enter_context(cluster.connected(engine))
+                if named
+                else cluster.check_client(engine)
+            )
             yield cluster.Dask(lambda: client)

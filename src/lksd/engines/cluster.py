@@ -34,9 +34,12 @@ from .sending import dumps
 
 ANSWER = 6  # seconds for a scheduler to answer
 START = 60  # seconds for workers on this machine to start
-AHEAD = 3  # items for each thread of the cluster that run, wait there, or are finished before they are asked for
+# items for each thread of the cluster that run, wait there, or are finished before they are asked
+# for
+AHEAD = 3
 KEPT = 2  # setups that a worker keeps ready
-LOOPBACK = "127.0.0.1"  # whoever reaches a worker's port can run any code there, so nobody outside this machine may
+# whoever reaches a worker's port can run any code there, so nobody outside this machine may
+LOOPBACK = "127.0.0.1"
 VARIABLE = "LKSD_SILENCE"
 SECONDS = 120.0  # without a sign of life; a worker that computes gives one every second or so
 LOOK = 5.0  # seconds between two looks
@@ -57,7 +60,9 @@ class Dask(Engine):
         if not count_threads(client):
             address = address_of(client)
             warnings.warn(
-                f"engine: the cluster at {address} has no workers yet; the work waits for them.", LksdWarning, stacklevel=2
+                f"engine: the cluster at {address} has no workers yet; the work waits for them.",
+                LksdWarning,
+                stacklevel=2,
             )
         return client
 
@@ -78,10 +83,16 @@ class Dask(Engine):
     def _submitted(self, function: Callable, *arguments: Any) -> Watched:
         return Watched(self.client, self.client.submit(function, *arguments, pure=False), self._own)
 
-    def map(self, setup: Callable[[Any], Callable], shared: Any, items: Iterable[Any], at_once: int | None = None) -> Iterator[Any]:
+    def map(
+        self,
+        setup: Callable[[Any], Callable],
+        shared: Any,
+        items: Iterable[Any],
+        at_once: int | None = None,
+    ) -> Iterator[Any]:
         client = self.client
-        # What all parts share is the result of a task: where all workers that hold it die, the scheduler computes it again,
-        # while data that are scattered would be lost.
+        # What all parts share is the result of a task: where all workers that hold it die, the
+        # scheduler computes it again, while data that are scattered would be lost.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             payload = client.submit(bytes, dumps((setup, shared, at_once)), pure=False)
 
@@ -95,7 +106,10 @@ class Dask(Engine):
 def run_item(wanted: dict[str, str], payload: bytes, item: bytes) -> Any:
     """One item, on a worker."""
     if (found := versions()) != wanted:
-        raise EngineError(f"engine: expected workers with {said(wanted)}, as here; one has {said(found)}. Install the same there.")
+        raise EngineError(
+            f"engine: expected workers with {said(wanted)}, as here; one has {said(found)}. "
+            "Install the same there."
+        )
     with preparing:  # by one thread of the worker, while the others wait
         function, slots = prepared(payload)
     with slots:
@@ -113,7 +127,9 @@ preparing = threading.Lock()
 
 def versions() -> dict[str, str]:
     """What decides the digits, and whether objects can be sent."""
-    return {name: version(name) for name in ("lksd", "jax")} | {"Python": ".".join(platform.python_version_tuple()[:2])}
+    return {name: version(name) for name in ("lksd", "jax")} | {
+        "Python": ".".join(platform.python_version_tuple()[:2])
+    }
 
 
 def address_of(client: Client) -> Any:
@@ -131,17 +147,20 @@ def explained(client: Client) -> Iterator[None]:
         yield
     except KilledWorker as error:
         raise EngineError(
-            f"engine: a part of the work ended {error.allowed_failures + 1} workers, one after the other. Most often they lack "
-            "memory: give a smaller batch_size, or workers with more; their logs say more."
+            f"engine: a part of the work ended {error.allowed_failures + 1} workers, one after the "
+            "other. Most often they lack memory: give a smaller batch_size, or workers with more; "
+            "their logs say more."
         ) from error
     except CancelledError as error:
         raise EngineError(
-            f"engine: the cluster at {address_of(client)} ended or was restarted in the middle. Run again; with a checkpoint "
-            "what was finished is not lost."
+            f"engine: the cluster at {address_of(client)} ended or was restarted in the middle. "
+            "Run again; with a checkpoint what was finished is not lost."
         ) from error
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"engine: {error} on a worker. Install there what is installed here.", name=error.name, path=error.path
+            f"engine: {error} on a worker. Install there what is installed here.",
+            name=error.name,
+            path=error.path,
         ) from error
 
 
@@ -151,29 +170,39 @@ def connected(address: str) -> Iterator[Client]:
     try:
         get_address_host_port(address)
     except ValueError as error:
-        raise ValueError(f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). Fix it.") from error
+        raise ValueError(
+            f"engine: expected an address such as 'tcp://host:8786'; got {address!r} ({error}). "
+            "Fix it."
+        ) from error
     security = Security().get_connection_args("client")
     if address.startswith("tls://") and security["ssl_context"] is None:
         raise ValueError(
-            f"engine: expected certificates for {address!r}; Dask's configuration has none. Give a client, "
-            "Client(address, security=Security(...)), or set distributed.comm.tls in the configuration."
+            f"engine: expected certificates for {address!r}; Dask's configuration has none. Give a "
+            "client, Client(address, security=Security(...)), or set distributed.comm.tls in the "
+            "configuration."
         )
     if security["require_encryption"] and not address.startswith("tls://"):
         raise ValueError(
-            f"engine: expected an address that begins with tls://, since Dask's configuration demands it; got {address!r}. "
-            "Change one of them."
+            "engine: expected an address that begins with tls://, since Dask's configuration "
+            f"demands it; got {address!r}. Change one of them."
         )
-    with ThreadPoolExecutor(1) as thread:  # an event loop of its own, since a notebook has one that runs
+    # an event loop of its own, since a notebook has one that runs
+    with ThreadPoolExecutor(1) as thread:
         kind = thread.submit(asyncio.run, kind_of(address, security)).result()
     if kind != "Scheduler":
         said = "nothing answered" if kind is None else f"a {kind.lower()} answered"
-        raise EngineError(f"engine: expected a Dask scheduler at {address!r}; {said}. Check the address, and that it runs.")
+        raise EngineError(
+            f"engine: expected a Dask scheduler at {address!r}; {said}. Check the address, and "
+            "that it runs."
+        )
     with Client(address, timeout=ANSWER, set_as_default=False) as client:
         yield client
 
 
 async def kind_of(address: str, security: dict[str, Any]) -> str | None:
-    """What Dask calls that which answers; None where nothing does, or something else listens there."""
+    """What Dask calls that which answers; None where nothing does, or something else
+    listens there.
+    """
 
     async def identity() -> str:
         async with rpc(address, connection_args=security) as server:
@@ -187,11 +216,19 @@ async def kind_of(address: str, security: dict[str, Any]) -> str | None:
 
 def check_client(client: Any) -> Client:
     if not isinstance(client, Client):
-        raise TypeError(f"engine: expected a dask.distributed.Client; got {client!r}. Give Client(cluster).")
+        raise TypeError(
+            f"engine: expected a dask.distributed.Client; got {client!r}. Give Client(cluster)."
+        )
     if client.asynchronous:
-        raise ValueError("engine: expected a client that waits for results; this one is asynchronous. Give Client(cluster).")
+        raise ValueError(
+            "engine: expected a client that waits for results; this one is asynchronous. Give "
+            "Client(cluster)."
+        )
     if client.status != "running":
-        raise EngineError(f"engine: expected a client that is connected; this one is {client.status}. Make a new one.")
+        raise EngineError(
+            f"engine: expected a client that is connected; this one is {client.status}. Make a new "
+            "one."
+        )
     return client
 
 
@@ -199,7 +236,8 @@ def check_client(client: Any) -> Client:
 def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
     """A worker process for each processor, or each that this process may use, pinned to it.
 
-    Workers are programs of their own, not copies of this one, so that a script or notebook needs no guard.
+    Workers are programs of their own, not copies of this one, so that a script or notebook needs no
+    guard.
     """
     with (
         tempfile.TemporaryDirectory(prefix="lksd-") as folder,
@@ -210,7 +248,8 @@ def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
         running = []
         try:
             for core in processors or allowed:
-                keep_to([core])  # inherited by what is started, with the number of threads that follow from it
+                # inherited by what is started, with the number of threads that follow from it
+                keep_to([core])
                 running.append(start_worker(scheduler.scheduler_address, Path(folder), log))
             keep_to(allowed)
             wait_for(client, running, log)
@@ -221,17 +260,35 @@ def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
 
 
 def start_worker(address: str, folder: Path, log: Path) -> subprocess.Popen:
-    command = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
-    command += ["--host", LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0"]  # Dask serves its HTTP routes without a dashboard too
+    command = [
+        sys.executable,
+        "-m",
+        "dask",
+        "worker",
+        address,
+        "--nthreads",
+        "1",
+        "--memory-limit",
+        "0",
+        "--no-dashboard",
+    ]
+    # Dask serves its HTTP routes without a dashboard too
+    command += ["--host", LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0"]
     command += ["--death-timeout", str(START), "--local-directory", str(folder)]
     with log.open("ab") as file:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env={"JAX_PLATFORMS": "cpu"} | os.environ
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env={"JAX_PLATFORMS": "cpu"} | os.environ,
         )
 
 
 def end(running: list[subprocess.Popen]) -> None:
-    """Workers and what they have started; those that are frozen do not hear that they should end."""
+    """Workers and what they have started; those that are frozen do not hear that they
+    should end.
+    """
     every = [one for process in running for one in family(process.pid)]
     for process in running:
         process.terminate()
@@ -257,7 +314,9 @@ def wait_for(client: Client, running: list[subprocess.Popen], log: Path) -> None
     except TimeoutError as error:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         why = lines[-1] if lines else "they say nothing"
-        raise EngineError(f"engine: the workers on this machine did not start within {START} seconds ({why}).") from error
+        raise EngineError(
+            f"engine: the workers on this machine did not start within {START} seconds ({why})."
+        ) from error
 
 
 def longest_silence() -> float:
@@ -268,12 +327,17 @@ def longest_silence() -> float:
     except ValueError:
         seconds = 0.0
     if not 5 <= seconds < float("inf"):
-        raise ValueError(f"{VARIABLE}: expected a number of seconds of at least 5; got {given!r}. Set another, or unset it.")
+        raise ValueError(
+            f"{VARIABLE}: expected a number of seconds of at least 5; got {given!r}. Set another, "
+            "or unset it."
+        )
     return seconds
 
 
 class Watched:
-    """A part of the work, which is waited for as long as the scheduler answers and those who compute it are alive."""
+    """A part of the work, which is waited for as long as the scheduler answers and those who
+    compute it are alive.
+    """
 
     def __init__(self, client: Client, future: Future, own: bool):
         self.client, self.future, self.own = client, future, own
@@ -285,26 +349,35 @@ class Watched:
         given_up: set[str] = set()
         while True:
             try:
-                return self.future.result(timeout=limit if self.future.status == "finished" else LOOK)
+                return self.future.result(
+                    timeout=limit if self.future.status == "finished" else LOOK
+                )
             except TimeoutError:
                 if self.future.status == "error":  # it may be one of the work itself
                     raise self.future.exception() from None
             seen = ask(self.client, self.client.run_on_scheduler, last_seen)
             frozen = {one: since for one, (since, silent) in seen.items() if silent > limit}
             # Two looks, since a machine that has slept finds every worker silent at first.
-            if dead := [one for one, since in frozen.items() if last.get(one) == since and one not in given_up]:
+            if dead := [
+                one
+                for one, since in frozen.items()
+                if last.get(one) == since and one not in given_up
+            ]:
                 warn(
-                    f"engine: {' and '.join(dead)} gave no sign of life for {limit:g} seconds ({VARIABLE}) and are given up; "
-                    "what these workers had to compute runs again elsewhere."
+                    f"engine: {' and '.join(dead)} gave no sign of life for {limit:g} seconds "
+                    f"({VARIABLE}) and are given up; what these workers had to compute runs again "
+                    "elsewhere."
                 )
-                ask(self.client, self.client.run_on_scheduler, give_up, dead, wait=False)  # a frozen nanny takes its time
+                # a frozen nanny takes its time
+                ask(self.client, self.client.run_on_scheduler, give_up, dead, wait=False)
                 given_up |= set(dead)
             last = frozen
             alone = None if seen or not (given_up or self.own) else alone or time.monotonic()
             if alone is not None and time.monotonic() - alone > limit:
                 raise EngineError(
-                    f"engine: expected workers that answer; for {limit:g} seconds there was none, since all were frozen or ended. "
-                    "Look at their machines and logs, and run again; with a checkpoint what was finished is not lost."
+                    f"engine: expected workers that answer; for {limit:g} seconds there was none, "
+                    "since all were frozen or ended. Look at their machines and logs, and run "
+                    "again; with a checkpoint what was finished is not lost."
                 )
 
     def cancel(self) -> None:
@@ -319,8 +392,9 @@ def ask(client: Client, question: Callable, *arguments: Any, **options: Any) -> 
         return question(*arguments, **options, callback_timeout=limit)
     except TimeoutError as error:
         raise EngineError(
-            f"engine: expected a scheduler that answers; {client.scheduler and client.scheduler.address} was silent for {limit:g} "
-            f"seconds. See whether it is frozen or overloaded; {VARIABLE} sets another number of seconds."
+            "engine: expected a scheduler that answers; "
+            f"{client.scheduler and client.scheduler.address} was silent for {limit:g} seconds. "
+            f"See whether it is frozen or overloaded; {VARIABLE} sets another number of seconds."
         ) from error
 
 
@@ -329,11 +403,18 @@ def count_threads(client: Client) -> int:
 
 
 def last_seen(dask_scheduler: Any) -> dict[str, tuple[float, float]]:
-    """When each worker gave its last sign of life, and the seconds since, by the scheduler's clock."""
+    """When each worker gave its last sign of life, and the seconds since, by the
+    scheduler's clock.
+    """
     now = time.time()
-    return {address: (worker.last_seen, now - worker.last_seen) for address, worker in dask_scheduler.workers.items()}
+    return {
+        address: (worker.last_seen, now - worker.last_seen)
+        for address, worker in dask_scheduler.workers.items()
+    }
 
 
 async def give_up(workers: list[str], dask_scheduler: Any) -> None:
     """End workers, and start them again where they have a nanny that does so."""
-    await dask_scheduler.restart_workers(workers, timeout=5, wait_for_workers=False, on_error="return", stimulus_id="lksd-silent")
+    await dask_scheduler.restart_workers(
+        workers, timeout=5, wait_for_workers=False, on_error="return", stimulus_id="lksd-silent"
+    )

@@ -12,7 +12,8 @@ import cloudpickle
 import equinox as eqx
 
 OPTIONS = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
-MADE = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")  # of a class, from its fields
+# of a class, from its fields
+MADE = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 
 
 def dumps(thing: Any) -> bytes:
@@ -23,17 +24,21 @@ def dumps(thing: Any) -> bytes:
 
 
 class Pickler(cloudpickle.Pickler):
-    """cloudpickle sends a class as an empty one whose contents follow. An Equinox module must have its fields from the first, since
-    JAX is told of them when the class is made.
+    """cloudpickle sends a class as an empty one whose contents follow. An Equinox module must have
+    its fields from the first, since JAX is told of them when the class is made.
     """
 
     def reducer_override(self, obj: Any) -> Any:
         reduced = super().reducer_override(obj)
-        if not (isinstance(reduced, tuple) and isinstance(obj, type) and issubclass(obj, eqx.Module)):
+        if not (
+            isinstance(reduced, tuple) and isinstance(obj, type) and issubclass(obj, eqx.Module)
+        ):
             return reduced
         make, (*first, contents, tracker, extra), (state, slots), *rest = reduced
         names = get_annotations(obj)
-        own = {name: Declared(one) for name, one in obj.__dataclass_fields__.items() if name in names}
+        own = {
+            name: Declared(one) for name, one in obj.__dataclass_fields__.items() if name in names
+        }
         contents = contents | {"__annotations__": names} | own
         state = {name: value for name, value in state.items() if name not in MADE}
         return make, (*first, contents, tracker, extra), (state, slots), *rest
@@ -46,5 +51,9 @@ class Declared:
         self.declared = declared
 
     def __reduce__(self) -> Any:
-        given = {name: value for name in OPTIONS if (value := getattr(self.declared, name)) is not MISSING}
+        given = {
+            name: value
+            for name in OPTIONS
+            if (value := getattr(self.declared, name)) is not MISSING
+        }
         return partial(field, **(given | {"metadata": dict(self.declared.metadata)})), ()

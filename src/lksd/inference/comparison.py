@@ -30,42 +30,58 @@ if TYPE_CHECKING:
 
 NAMES = {"max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 KEPT = {
-    "negative": "the U-statistic estimate of the variance is negative, so the null hypothesis is kept; use variance='jackknife'.",
+    "negative": "the U-statistic estimate of the variance is negative, so the null hypothesis is "
+    "kept; use variance='jackknife'.",
     "rounding": (
-        "the difference varies at rounding level only, so the null hypothesis is kept; "
-        "is the kernel's scale far too small, or are the observations all alike?"
+        "the difference varies at rounding level only, so the null hypothesis is kept; is the "
+        "kernel's scale far too small, or are the observations all alike?"
     ),
 }
 STEADIED = (
-    "U is nearly degenerate, since the models are too alike or too close to the data for this kernel and sample, and its normal "
-    "approximation is in doubt: the regularised statistic is used, with a p-value that is never below that of U itself."
+    "U is nearly degenerate, since the models are too alike or too close to the data for this "
+    "kernel and sample, and its normal approximation is in doubt: the regularised statistic is "
+    "used, with a p-value that is never below that of U itself."
 )
 
 
 def conclude_comparison(
-    findings: dict[str, Findings], options: Options, engine: Engine, problem: Problem | None = None, also_mmd: bool = False
+    findings: dict[str, Findings],
+    options: Options,
+    engine: Engine,
+    problem: Problem | None = None,
+    also_mmd: bool = False,
 ) -> ComparisonResult:
     """The answer about two models; without a ``problem`` about scores that are given."""
     decision, seed = options.decision, options.run.seed
     family = [one for part in findings.values() for one in part.family]
     tests = studentise(family, decision, seed, engine, sensitive=problem is not None)
-    mmd = mmd_test(problem, next(iter(findings.values())).prepared) if problem is not None and also_mmd else None
+    mmd = (
+        mmd_test(problem, next(iter(findings.values())).prepared)
+        if problem is not None and also_mmd
+        else None
+    )
     result, shown = decide(tests, decision, mmd)
 
     def by_scores(family: list[Hypothesis]) -> ComparisonResult:
         return decide(studentise(family, decision, seed, engine), decision)[0]
 
-    case = Case(cache(lambda: by_scores(family) if also_mmd else result), family, by_scores, verdict)
+    case = Case(
+        cache(lambda: by_scores(family) if also_mmd else result), family, by_scores, verdict
+    )
     about_rows = contribution_notes(shown.rows)
     if problem is None:
-        return row_doubts(case, family[0].x).applied(replace(result, notes=(*result.notes, *about_rows)))
+        return row_doubts(case, family[0].x).applied(
+            replace(result, notes=(*result.notes, *about_rows))
+        )
     part = findings[shown.hypothesis.smoothing]
     doubt = chain_doubts(case, problem.named.names, findings)
     doubt = doubt.also(row_doubts(case, problem.observations.values, part.scores[0].index))
     quality = diagnose(shown.hypothesis, part, result.standard_error, shown.sums.sensitivity)
     notes = (*result.notes, *problem.notes_with(part), *about_rows)
     rows, words = problem.observations.rows, deciding_words(shown, problem.domain)
-    return doubt.applied(replace(result, diagnostics=doubt.of(quality), words=words, kept=rows, notes=notes))
+    return doubt.applied(
+        replace(result, diagnostics=doubt.of(quality), words=words, kept=rows, notes=notes)
+    )
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
@@ -73,8 +89,12 @@ def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
     return result.favours, result.disputed
 
 
-def decide(tests: list[Contrasts], decision: Decision, mmd: MMDTest | None = None) -> tuple[ComparisonResult, Contrasts]:
-    """The result, and the test that it tells of: of several, the most significant in either direction."""
+def decide(
+    tests: list[Contrasts], decision: Decision, mmd: MMDTest | None = None
+) -> tuple[ComparisonResult, Contrasts]:
+    """The result, and the test that it tells of: of several, the most significant in either
+    direction.
+    """
     if len(tests) == 1 and mmd is None:
         return judge(tests[0], decision), tests[0]
     forward, reverse = pvalues_both_ways(tests, mmd, decision)
@@ -83,12 +103,21 @@ def decide(tests: list[Contrasts], decision: Decision, mmd: MMDTest | None = Non
         for test, p, r in zip(tests, forward, reverse, strict=False)
     ]
     best = min(range(len(results)), key=lambda number: results[number].significance)
-    result = replace(results[best], tests=tuple(results), pvalue=float(forward.min()), pvalue_reverse=float(reverse.min()))
+    result = replace(
+        results[best],
+        tests=tuple(results),
+        pvalue=float(forward.min()),
+        pvalue_reverse=float(reverse.min()),
+    )
     beside = None
     if mmd is not None:
         beside = replace(mmd.result, pvalue=float(forward[-1]), pvalue_reverse=float(reverse[-1]))
         beside = replace(beside, reject=is_rejected(beside.direction, decision))
-    result = replace(result, mmd=beside, notes=(*result.notes, said_of_family(len(results), beside is not None, decision)))
+    result = replace(
+        result,
+        mmd=beside,
+        notes=(*result.notes, said_of_family(len(results), beside is not None, decision)),
+    )
     return replace(result, reject=is_rejected(result.better_role, decision)), tests[best]
 
 
@@ -100,29 +129,49 @@ def is_rejected(favours: str | None, decision: Decision) -> bool:
 def said_of_family(count: int, beside_mmd: bool, decision: Decision) -> str:
     called = NAMES[decision.correction]
     if count == 1:
-        return f"p-values are adjusted for testing the KSD and the MMD ({called}), intervals are not."
+        return (
+            f"p-values are adjusted for testing the KSD and the MMD ({called}), intervals are not."
+        )
     beside = ", beside the MMD" if beside_mmd else ""
-    return f"the most significant of {count} hypotheses is shown{beside}; p-values are adjusted ({called}), intervals are not."
+    return (
+        f"the most significant of {count} hypotheses is shown{beside}; p-values are adjusted "
+        f"({called}), intervals are not."
+    )
 
 
-def pvalues_both_ways(tests: list[Contrasts], mmd: MMDTest | None, decision: Decision) -> tuple[np.ndarray, np.ndarray]:
-    """The adjusted p-values of all tests, the MMD last, and those of the tests with the models exchanged.
+def pvalues_both_ways(
+    tests: list[Contrasts], mmd: MMDTest | None, decision: Decision
+) -> tuple[np.ndarray, np.ndarray]:
+    """The adjusted p-values of all tests, the MMD last, and those of the tests with the models
+    exchanged.
 
-    Each direction is a family of its own, and the reverse one is literally that of the exchanged call. Where both sides are tested
-    as one, the family has them all, and begins with the side on which the first difference lies, whichever model is named first.
+    Each direction is a family of its own, and the reverse one is literally that of the exchanged
+    call. Where both sides are tested as one, the family has them all, and begins with the side on
+    which the first difference lies, whichever model is named first.
     """
     turned = [test.turned() for test in tests]
     mmd_turned = mmd and mmd.turned()
     if not decision.two_sided:
-        return adjusted_pvalues(tests, mmd, decision), adjusted_pvalues(turned, mmd_turned, decision)
-    statistics = [*(test.statistics(0.0)[0] for test in tests), mmd.result.statistic if mmd is not None else 0.0]
+        return adjusted_pvalues(tests, mmd, decision), adjusted_pvalues(
+            turned, mmd_turned, decision
+        )
+    statistics = [
+        *(test.statistics(0.0)[0] for test in tests),
+        mmd.result.statistic if mmd is not None else 0.0,
+    ]
     backwards = next((t < 0 for t in statistics if abs(t) > 0), False)
-    pvalues = adjusted_pvalues(turned, mmd_turned, decision) if backwards else adjusted_pvalues(tests, mmd, decision)
+    pvalues = (
+        adjusted_pvalues(turned, mmd_turned, decision)
+        if backwards
+        else adjusted_pvalues(tests, mmd, decision)
+    )
     return pvalues, pvalues
 
 
 def adjusted_pvalues(tests: list[Contrasts], mmd: MMDTest | None, decision: Decision) -> np.ndarray:
-    """Of both sides of a difference, where both count, the smaller; the correction is for both. What has no T has p = 1."""
+    """Of both sides of a difference, where both count, the smaller; the correction is for both.
+    What has no T has p = 1.
+    """
     live = np.array([*(test.live[0] for test in tests), *([mmd.live] if mmd is not None else [])])
     pvalues = np.ones(len(live))
     if live.any():
@@ -135,12 +184,17 @@ def adjusted_pvalues(tests: list[Contrasts], mmd: MMDTest | None, decision: Deci
 
 
 def judge(test: Contrasts, decision: Decision) -> ComparisonResult:
-    """One hypothesis: the estimate against the distribution of T (Algorithm 1), in both directions."""
+    """One hypothesis: the estimate against the distribution of T (Algorithm 1), in both
+    directions.
+    """
     null = null_of(test, decision)
     if not test.live[0]:
         return record(test, decision, null, 1.0, 1.0)
     estimate, error, margin = float(test.estimate[0]), float(test.error[0]), decision.margin
-    forward, reverse = null.upper((estimate - margin) / error), null.lower((estimate + margin) / error)
+    forward, reverse = (
+        null.upper((estimate - margin) / error),
+        null.lower((estimate + margin) / error),
+    )
     if decision.two_sided:
         forward = reverse = min(1.0, 2 * min(forward, reverse))
     return record(test, decision, null, forward, reverse)
@@ -163,13 +217,19 @@ def null_of(test: Contrasts, decision: Decision) -> NullDistribution:
     if not test.regularised[0]:
         return null
     (plain,), (error,) = test.plain
-    return Steadied(null, float(error / test.error[0]), float((test.estimate[0] - plain) / test.error[0]))
+    return Steadied(
+        null, float(error / test.error[0]), float((test.estimate[0] - plain) / test.error[0])
+    )
 
 
-def record(test: Contrasts, decision: Decision, null: NullDistribution, pvalue: float, reverse: float) -> ComparisonResult:
+def record(
+    test: Contrasts, decision: Decision, null: NullDistribution, pvalue: float, reverse: float
+) -> ComparisonResult:
     n, rows = test.rows.shape[1], test.sums.model_rows
     ksd_p, ksd_q = (float(ksd) for ksd in ustatistic.u_statistic(rows))
-    ksd_p_error, ksd_q_error = (math.sqrt(variance / n) for variance in ustatistic.jackknife_variance(rows))
+    ksd_p_error, ksd_q_error = (
+        math.sqrt(variance / n) for variance in ustatistic.jackknife_variance(rows)
+    )
     towards_p = decision.two_sided and test.estimate[0] < 0
     result = ComparisonResult(
         statistic=float(test.statistics(-decision.margin if towards_p else decision.margin)[0]),
@@ -222,8 +282,15 @@ def notes_of(test: Contrasts, decision: Decision) -> list[str]:
 
 
 def deciding_words(test: Contrasts, domain: Domain) -> Words | None:
-    """What each word of the data adds to the difference, the largest first; None for real data and graphs."""
-    if not isinstance(domain, Integers) or domain.kind == "graphs" or test.sums.sensitivity is None or test.alike.any():
+    """What each word of the data adds to the difference, the largest first; None for real data and
+    graphs.
+    """
+    if (
+        not isinstance(domain, Integers)
+        or domain.kind == "graphs"
+        or test.sums.sensitivity is None
+        or test.alike.any()
+    ):
         return None
     x, n = test.hypothesis.x, len(test.hypothesis.x)
     sums = np.tensordot(against_last(2)[0], test.sums.sensitivity.positions, 1) / (n * (n - 1))

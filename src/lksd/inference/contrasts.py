@@ -1,4 +1,6 @@
-"""The differences of models under one kernel and operator: estimates, standard errors, and how they are judged."""
+"""The differences of models under one kernel and operator: estimates, standard errors, and how they
+are judged.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,15 @@ from ..stein.gram import matrix_sums
 from .hypotheses import Hypothesis
 
 ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
-MATRIX_CELLS = 2**27  # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
+# numbers of all models' Gram matrices up to which calibration="auto" bootstraps
+MATRIX_CELLS = 2**27
 AT_ONCE = 1_000  # observations
 SENSITIVE_ROWS = 10_000  # documents up to which it is found how the row sums depend on each of them
-FEWEST_PARTNERS = 8  # of an observation in an incomplete U-statistic, to tell its variance components apart
+# of an observation in an incomplete U-statistic, to tell its variance components apart
+FEWEST_PARTNERS = 8
 CLAIMED = 100  # observations from which on tests are held to their level (docs/null-problems.md)
-DEGENERATE = 0.1  # share of the projections in the variance of U below which the normal approximation is in doubt
+# share of the projections in the variance of U below which the normal approximation is in doubt
+DEGENERATE = 0.1
 
 
 def check_pairs_of(pairs: int | None, x: Any) -> None:
@@ -51,14 +56,16 @@ def pairs_of(pairs: int | None, n: int) -> int | None:
         return None
     if pairs < FEWEST_PARTNERS * n / 2:
         raise ValueError(
-            f"pairs: expected at least {FEWEST_PARTNERS * n // 2}, {FEWEST_PARTNERS} partners for each of {n} observations; "
-            f"got {pairs}. Take more, or leave it out."
+            f"pairs: expected at least {FEWEST_PARTNERS * n // 2}, {FEWEST_PARTNERS} partners for "
+            f"each of {n} observations; got {pairs}. Take more, or leave it out."
         )
     return pairs
 
 
 class Contrasts(NamedTuple):
-    """All differences of two models: T is (estimate - margin) / error, never computed where the error is nil."""
+    """All differences of two models: T is (estimate - margin) / error, never computed where the
+    error is nil.
+    """
 
     hypothesis: Hypothesis
     sums: GramSums  # of the models against the last of them
@@ -67,13 +74,17 @@ class Contrasts(NamedTuple):
     zeta: ustatistic.Components
     difference: np.ndarray  # (A,), U
     estimate: np.ndarray  # (A,), U or its regularised form
-    error: np.ndarray  # (A,), 0 where the difference varies at rounding level, NaN where the variance estimate is negative
-    plain: tuple[np.ndarray, np.ndarray]  # both without regularisation that was not asked for: what replicates are replicates of
+    # (A,), 0 where the difference varies at rounding level, NaN where the variance estimate is
+    # negative
+    error: np.ndarray
+    # both without regularisation that was not asked for: what replicates are replicates of
+    plain: tuple[np.ndarray, np.ndarray]
     alike: np.ndarray  # (A,), whether the scores agree to rounding
     regularised: np.ndarray  # (A,)
     expansion: Edgeworth | None  # a and c of each difference, where they are wanted
     replicates: np.ndarray | None  # (A, B), of T under a difference of zero
-    influences: np.ndarray  # (C, k), what each observation, or pair of them, adds to the models' estimates
+    # (C, k), what each observation, or pair of them, adds to the models' estimates
+    influences: np.ndarray
     seed: int  # of the resamples
     nulls: tuple[NullDistribution, ...] | None = None  # of each T, by the user's own calibration
     mirrored: bool = False  # whether these are of the models in the other order
@@ -84,7 +95,9 @@ class Contrasts(NamedTuple):
         return (self.error > 0) & (self.plain[1] > 0)
 
     def turned(self) -> Contrasts:
-        """The same with the models of each pair in the other order: what is tested by it, not the sums behind it."""
+        """The same with the models of each pair in the other order: what is tested by it, not the
+        sums behind it.
+        """
         expansion = self.expansion and Edgeworth(-self.expansion.a, -self.expansion.c)
         return self._replace(
             rows=-self.rows,
@@ -98,14 +111,25 @@ class Contrasts(NamedTuple):
         )
 
     def normal_scores(self, t: np.ndarray, backwards: bool) -> np.ndarray:
-        """The standard normal values that lie as far out as T of each live difference does in its null distribution."""
+        """The standard normal values that lie as far out as T of each live difference does in its
+        null distribution.
+        """
         nulls = [one for one, live in zip(self.nulls or (), self.live, strict=True) if live]
         other = backwards != self.mirrored
-        return -ndtri([one.lower(-a) if other else one.upper(a) for one, a in zip(nulls, t.tolist(), strict=True)])
+        return -ndtri(
+            [
+                one.lower(-a) if other else one.upper(a)
+                for one, a in zip(nulls, t.tolist(), strict=True)
+            ]
+        )
 
     def statistics(self, margin: float) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.live, (self.estimate - margin) / self.error, np.where(self.error == 0, 0.0, math.nan))
+            return np.where(
+                self.live,
+                (self.estimate - margin) / self.error,
+                np.where(self.error == 0, 0.0, math.nan),
+            )
 
 
 def studentise(
@@ -116,12 +140,18 @@ def studentise(
     sensitive: bool = False,
     known: list[np.ndarray] | None = None,
 ) -> list[Contrasts]:
-    """Every hypothesis, on the same resamples; from all models' Gram matrices (S, n, n) where those are ``known``."""
+    """Every hypothesis, on the same resamples; from all models' Gram matrices (S, n, n) where those
+    are ``known``.
+    """
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
     pairs = pairs_of(decision.pairs, n)
     chosen = choose_calibration(decision, pairs, n, models)
-    weights = multinomial_weights(n, replicate_count(decision.alpha, models), seed) if chosen == "bootstrap" else None
+    weights = (
+        multinomial_weights(n, replicate_count(decision.alpha, models), seed)
+        if chosen == "bootstrap"
+        else None
+    )
     whole = decision.guarded and weights is not None  # for the expansion beside the bootstrap
     against = against_last(models)
 
@@ -144,7 +174,10 @@ def studentise(
             engine=engine,
         )
 
-    return [contrasts_of(hypothesis, sums(number), decision, seed, chosen, weights) for number, hypothesis in enumerate(family)]
+    return [
+        contrasts_of(hypothesis, sums(number), decision, seed, chosen, weights)
+        for number, hypothesis in enumerate(family)
+    ]
 
 
 def choose_calibration(decision: Decision, pairs: int | None, n: int, models: int) -> str:
@@ -159,14 +192,22 @@ def choose_calibration(decision: Decision, pairs: int | None, n: int, models: in
 
 
 def contrasts_of(
-    hypothesis: Hypothesis, sums: GramSums, decision: Decision, seed: int, calibration: str, weights: np.ndarray | None
+    hypothesis: Hypothesis,
+    sums: GramSums,
+    decision: Decision,
+    seed: int,
+    calibration: str,
+    weights: np.ndarray | None,
 ) -> Contrasts:
     scores, n = hypothesis.scores, len(hypothesis.x)
     pairs = all_pairs(len(scores))
     alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
-    zeta, difference = ustatistic.components(rows, squares, sums.partners), ustatistic.u_statistic(rows)
+    zeta, difference = (
+        ustatistic.components(rows, squares, sums.partners),
+        ustatistic.u_statistic(rows),
+    )
     if sums.partners is not None:
         variance = ustatistic.incomplete_variance(zeta, sums.partners)
     elif decision.variance == "ustat":
@@ -180,7 +221,8 @@ def contrasts_of(
     estimate, error = difference, error_of(variance, n, np.where(alike, np.inf, rounding))
     plain, influences = (estimate, error), 2 * ustatistic.centred(sums.rows) / (n - 2)
     regularised = np.full(len(alike), decision.variance == "regularised")
-    if decision.variance == "auto" and decision.guarded and sums.partners is None:  # the other calibrations are those of U itself
+    # the other calibrations are those of U itself
+    if decision.variance == "auto" and decision.guarded and sums.partners is None:
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
         order = np.random.default_rng(seed).permutation(n)[: n - n % 2]
@@ -189,10 +231,15 @@ def contrasts_of(
         estimate = np.where(regularised, other.estimate, estimate)
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
         if decision.variance == "regularised":
-            plain, influences = (estimate, error), ustatistic.regularised(sums.rows, order, at_pairs).influence
+            plain, influences = (
+                (estimate, error),
+                ustatistic.regularised(sums.rows, order, at_pairs).influence,
+            )
     replicates = None
     if weights is not None:
-        replicates = studentised_replicates(sums.rows, sums.model_diagonal, weights, pairs, sums.matrix, sums.products)
+        replicates = studentised_replicates(
+            sums.rows, sums.model_diagonal, weights, pairs, sums.matrix, sums.products
+        )
     expanded = calibration == "edgeworth" or (calibration == "bootstrap" and decision.guarded)
     return Contrasts(
         hypothesis=hypothesis,
@@ -210,20 +257,30 @@ def contrasts_of(
         replicates=replicates,
         influences=influences,
         seed=seed,
-        nulls=own_nulls(decision.calibration, estimate, error, rows) if calibration == "own" else None,
+        nulls=own_nulls(decision.calibration, estimate, error, rows)
+        if calibration == "own"
+        else None,
     )
 
 
-def own_nulls(calibration: Any, estimate: np.ndarray, error: np.ndarray, rows: np.ndarray) -> tuple[NullDistribution, ...]:
-    """The distribution of T for every difference that varies; the normal one for others, which are not judged."""
+def own_nulls(
+    calibration: Any, estimate: np.ndarray, error: np.ndarray, rows: np.ndarray
+) -> tuple[NullDistribution, ...]:
+    """The distribution of T for every difference that varies; the normal one for others, which are
+    not judged.
+    """
     n, found = rows.shape[1], []
     influences = 2 * ustatistic.centred(rows) / (n - 2)
     for value, deviation, own in zip(estimate.tolist(), error.tolist(), influences, strict=True):
-        null = calibration.null(Evidence(n, value / deviation, value, deviation, own)) if deviation > 0 else Edgeworth()
+        null = (
+            calibration.null(Evidence(n, value / deviation, value, deviation, own))
+            if deviation > 0
+            else Edgeworth()
+        )
         if not isinstance(null, NullDistribution):
             raise TypeError(
-                f"calibration: expected {type(calibration).__name__}.null to return a lksd.statistics.NullDistribution; "
-                f"got {null!r}. Return an instance of a subclass."
+                f"calibration: expected {type(calibration).__name__}.null to return a "
+                f"lksd.statistics.NullDistribution; got {null!r}. Return an instance of a subclass."
             )
         found.append(null)
     return tuple(found)
@@ -241,7 +298,9 @@ def against_last(models: int) -> np.ndarray:
 
 
 def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
-    """Whether two models' scores are equal up to rounding; models that differ do so among the first observations."""
+    """Whether two models' scores are equal up to rounding; models that differ do so among the first
+    observations.
+    """
 
     def alike(p, q) -> bool:
         return bool(np.abs(p - q).max() <= ROUNDING * max(np.abs(p).max(), np.abs(q).max()))
@@ -251,7 +310,9 @@ def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
 
 
 def linear_share(n: int, zeta: ustatistic.Components) -> np.ndarray:
-    """The part of Var(U) that the projections make: where it is small, U is nearly degenerate and not normal."""
+    """The part of Var(U) that the projections make: where it is small, U is nearly degenerate and
+    not normal.
+    """
     linear, whole = 4 * (n - 2) * zeta.zeta_1, 4 * (n - 2) * zeta.zeta_1 + 2 * zeta.zeta_2
     return np.where(linear > 0, linear / np.where(whole > 0, whole, 1.0), 0.0)
 
@@ -262,9 +323,17 @@ def said_of_pairs(test: Contrasts) -> str:
     assert partners is not None
     n, zeta = len(partners), test.zeta._replace(zeta_1=np.maximum(test.zeta.zeta_1, 0.0))
     known = ustatistic.Components(*(part[test.live] for part in zeta))
-    more = np.max(ustatistic.incomplete_variance(known, partners) / (n * ustatistic.hoeffding_variance(n, known)), initial=1.0) - 1
+    more = (
+        np.max(
+            ustatistic.incomplete_variance(known, partners)
+            / (n * ustatistic.hoeffding_variance(n, known)),
+            initial=1.0,
+        )
+        - 1
+    )
     return (
-        f"{partners.sum() // 2:,} of {n * (n - 1) // 2:,} pairs of observations are taken, which adds {more:.1%} to the variance."
+        f"{partners.sum() // 2:,} of {n * (n - 1) // 2:,} pairs of observations are taken, which "
+        f"adds {more:.1%} to the variance."
     )
 
 
@@ -280,11 +349,15 @@ def said_of_size(test: Contrasts, decision: Decision) -> list[str]:
 def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
     """H of every model against the last, at disjoint pairs of observations."""
     first, second = order[0::2], order[1::2]
-    values = paired(hypothesis.operator, hypothesis.kernel, *hypothesis.at(first), *hypothesis.at(second))
+    values = paired(
+        hypothesis.operator, hypothesis.kernel, *hypothesis.at(first), *hypothesis.at(second)
+    )
     return against_last(len(values)) @ values
 
 
-def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: Pairs, seed: int) -> Edgeworth:
+def expansion(
+    hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: Pairs, seed: int
+) -> Edgeworth:
     """The Edgeworth expansions; g'Hg comes from at most ``EDGEWORTH_ROWS`` observations."""
     n, models = rows.shape[1], len(hypothesis.scores)
     subset, g = np.arange(n), projections(sums.rows)
@@ -293,7 +366,9 @@ def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: P
     if n > EDGEWORTH_ROWS:
         subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
     g = g[:, subset]
-    part = gram_sums(hypothesis.operator, hypothesis.kernel, *hypothesis.at(subset), against_last(models), g.T)
+    part = gram_sums(
+        hypothesis.operator, hypothesis.kernel, *hypothesis.at(subset), against_last(models), g.T
+    )
     return expansions(rows, subset, quadratic_forms(part.products, g, pairs))
 
 
@@ -301,10 +376,11 @@ def expansion(hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: P
 
 
 def family_of(tests: list[Contrasts], decision: Decision, both: bool) -> Family:
-    """The live differences of all tests, one after another; where ``both`` sides count, then all of them turned round.
+    """The live differences of all tests, one after another; where ``both`` sides count, then all of
+    them turned round.
 
-    Where the regularised form was chosen for a difference that is nearly degenerate, its T and the plain one must both be
-    large: its normal score is the smaller of the two.
+    Where the regularised form was chosen for a difference that is nearly degenerate, its T and the
+    plain one must both be large: its normal score is the smaller of the two.
     """
     live = np.concatenate([test.live for test in tests])
 
@@ -349,7 +425,11 @@ def family_of(tests: list[Contrasts], decision: Decision, both: bool) -> Family:
 
 
 def factors_of(tests: list[Contrasts]) -> list[np.ndarray]:
-    """For every test the rows, of length one, whose inner products are the correlations of all differences of all tests."""
+    """For every test the rows, of length one, whose inner products are the correlations of all
+    differences of all tests.
+    """
     root = root_of(np.concatenate([ustatistic.centred(test.influences) for test in tests]))
     ends = np.cumsum([len(test.influences) for test in tests])
-    return [unit(test.pairs.of(own)) for test, own in zip(tests, np.split(root, ends[:-1]), strict=True)]
+    return [
+        unit(test.pairs.of(own)) for test, own in zip(tests, np.split(root, ends[:-1]), strict=True)
+    ]

@@ -1,8 +1,9 @@
-"""What speaks against trusting an answer, and when it is withheld: observations that could decide it by themselves, those far from
-all others, exact copies, and the few that carry it.
+"""What speaks against trusting an answer, and when it is withheld: observations that could decide
+it by themselves, those far from all others, exact copies, and the few that carry it.
 
-An answer that is another without the observations far from all others, or with one of each group of copies, is withheld. Few
-observations that carry most of a difference, and neighbours that resemble each other, are said.
+An answer that is another without the observations far from all others, or with one of each group of
+copies, is withheld. Few observations that carry most of a difference, and neighbours that resemble
+each other, are said.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from ..scores.checks import row_digests
 from .hypotheses import Hypothesis
 
 LARGE_SCORE = 100  # times the median length of a score
-FEW = 0.02  # the share of the observations up to which they are far from the others, and not the tail of all
+# the share of the observations up to which they are far from the others, and not the tail of all
+FEW = 0.02
 SHORTEST_DOCUMENT = 10  # words: shorter documents coincide by chance
-GROUPS = 20  # of equal observations from which on it is no chance that all have sizes with a common factor
-DEPENDENCE = 10  # times the pairs that coincide in independent columns may coincide in dependent ones
+# of equal observations from which on it is no chance that all have sizes with a common factor
+GROUPS = 20
+# times the pairs that coincide in independent columns may coincide in dependent ones
+DEPENDENCE = 10
 RECURRING = 0.3  # share of the numbers in a column
 UNLIKELY = 1e-3
-CARRYING, CARRIED = 0.05, 0.85  # a share of the observations, and the share of the variation that they carry
+# a share of the observations, and the share of the variation that they carry
+CARRYING, CARRIED = 0.05, 0.85
 SERIAL = 5e-4  # the level at which neighbours are said to resemble each other
 LISTED = 5
 
@@ -38,8 +43,8 @@ LISTED = 5
 class Case(NamedTuple):
     """An answer whose doubts are to be found.
 
-    ``test`` gives the answer of another family of hypotheses, such as the same on fewer observations, and ``verdict`` takes of
-    an answer what must not change.
+    ``test`` gives the answer of another family of hypotheses, such as the same on fewer
+    observations, and ``verdict`` takes of an answer what must not change.
     """
 
     answer: Callable[[], Any]
@@ -65,7 +70,11 @@ class Doubts(NamedTuple):
 
     def also(self, other: Doubts) -> Doubts:
         """Those of both; the first reason to withhold the verdict is the one that is said."""
-        return Doubts(self.notes + other.notes, self.withheld or other.withheld, self.unconverged + other.unconverged)
+        return Doubts(
+            self.notes + other.notes,
+            self.withheld or other.withheld,
+            self.unconverged + other.unconverged,
+        )
 
     def of(self, quality: Diagnostics, name: str | None = None) -> Diagnostics:
         """In the diagnostics of one model, or of all."""
@@ -78,7 +87,11 @@ class Doubts(NamedTuple):
         if self.withheld is None:
             return result
         without = {"reject": False, "withheld": self.withheld}
-        tests = {"tests": tuple(replace(one, **without) for one in result.tests)} if hasattr(result, "tests") else {}
+        tests = (
+            {"tests": tuple(replace(one, **without) for one in result.tests)}
+            if hasattr(result, "tests")
+            else {}
+        )
         return replace(result, **without, **tests)
 
 
@@ -96,8 +109,14 @@ class Suspects(NamedTuple):
     def said(self, ids: np.ndarray, which: str = "") -> str:
         """The observations and what is the matter with them, in words."""
         found = ids[self.rows].tolist()
-        named = ", ".join(str(i) for i in found[:LISTED]) + (f" and {len(found) - LISTED} more" if len(found) > LISTED else "")
-        return f"observation {named}{which} {self.one}" if len(found) == 1 else f"observations {named}{which} {self.several}"
+        named = ", ".join(str(i) for i in found[:LISTED]) + (
+            f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+        )
+        return (
+            f"observation {named}{which} {self.one}"
+            if len(found) == 1
+            else f"observations {named}{which} {self.several}"
+        )
 
 
 FAR_FROM_OTHERS = (
@@ -113,10 +132,15 @@ COPIES = (
 
 
 def row_doubts(case: Case, x: np.ndarray, ids: np.ndarray | None = None) -> Doubts:
-    """Of single observations; ``x`` are the data in their own coordinates, and ``ids`` name their rows."""
+    """Of single observations; ``x`` are the data in their own coordinates, and ``ids`` name their
+    rows.
+    """
     ids = np.arange(len(case.family[0].x)) if ids is None else ids
     doubts = Doubts()
-    for suspects in (Suspects(far_rows(case.family), *FAR_FROM_OTHERS), Suspects(copied_rows(x, case.family[0]), *COPIES)):
+    for suspects in (
+        Suspects(far_rows(case.family), *FAR_FROM_OTHERS),
+        Suspects(copied_rows(x, case.family[0]), *COPIES),
+    ):
         if suspects.rows.any():
             doubts = doubts.also(doubt_of(case, suspects, ids))
     return doubts
@@ -126,12 +150,21 @@ def doubt_of(case: Case, suspects: Suspects, ids: np.ndarray) -> Doubts:
     """What is said of suspicious observations, with the answer without them."""
     said, them = suspects.said(ids), "it" if suspects.rows.sum() == 1 else "them"
     if (~suspects.rows).sum() < MINIMUM_OBSERVATIONS:
-        return Doubts((f"{said}; without {them} too few are left.",), f"{said}, and without {them} too few are left.")
+        return Doubts(
+            (f"{said}; without {them} too few are left.",),
+            f"{said}, and without {them} too few are left.",
+        )
     without, p = case.without(suspects.rows), pvalue_text(case.answer().pvalue)
-    note = f"{said}; without {them} the statistic is {without.statistic:.3f}, {pvalue_text(without.pvalue)}."
+    note = (
+        f"{said}; without {them} the statistic is {without.statistic:.3f}, "
+        f"{pvalue_text(without.pvalue)}."
+    )
     if not case.changes(without):
         return Doubts((note,))
-    reason = f"the answer depends on {suspects.said(ids, ', which')}: {p} with {them}, {pvalue_text(without.pvalue)} without."
+    reason = (
+        f"the answer depends on {suspects.said(ids, ', which')}: {p} with {them}, "
+        f"{pvalue_text(without.pvalue)} without."
+    )
     return Doubts((note,), f"{reason} {suspects.remedy}")
 
 
@@ -139,7 +172,9 @@ def doubt_of(case: Case, suspects: Suspects, ids: np.ndarray) -> Doubts:
 
 
 def far_rows(family: list[Hypothesis]) -> Bool[np.ndarray, " n"]:
-    """Observations whose numbers, or scores, are of another order of magnitude than those of all others."""
+    """Observations whose numbers, or scores, are of another order of magnitude than those of all
+    others.
+    """
     far = np.zeros(len(family[0].x), dtype=bool)
     for one in family:
         for score in one.scores:
@@ -152,19 +187,25 @@ def far_rows(family: list[Hypothesis]) -> Bool[np.ndarray, " n"]:
 def has_large_score(score: Float[np.ndarray, "n ..."]) -> Bool[np.ndarray, " n"]:
     flat = score.reshape(len(score), -1)
     squared = np.einsum("nd,nd->n", flat, flat)
-    return squared > LARGE_SCORE**2 * np.median(squared[squared > 0]) if squared.any() else squared > 0
+    return (
+        squared > LARGE_SCORE**2 * np.median(squared[squared > 0]) if squared.any() else squared > 0
+    )
 
 
 # ------------------------------------------------------------- copies
 
 
 def copied_rows(x, hypothesis: Hypothesis) -> Bool[np.ndarray, " n"]:
-    """All but one of each group of equal observations, where chance does not explain so many of them.
+    """All but one of each group of equal observations, where chance does not explain so many of
+    them.
 
-    Where every observation occurs twice, or any other number of times, a part of the data was read more than once, and chance is
-    the reason for the groups that remain in one such part.
+    Where every observation occurs twice, or any other number of times, a part of the data was read
+    more than once, and chance is the reason for the groups that remain in one such part.
     """
-    discrete, documents = hypothesis.operator.data == "integers", isinstance(hypothesis.kernel, BagOfWords)
+    discrete, documents = (
+        hypothesis.operator.data == "integers",
+        isinstance(hypothesis.kernel, BagOfWords),
+    )
     rows = hypothesis.x if discrete else x
     group, sizes = equal_rows(np.sort(rows, axis=1) if documents else rows)
     times = int(np.gcd.reduce(sizes)) if len(sizes) >= GROUPS else 1
@@ -196,10 +237,12 @@ def occurrence(group: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
 
 
 def coincidence(column: Float[np.ndarray, " n"]) -> float:
-    """How often two numbers of a column are equal since they are rounded; 0 where they do not look rounded.
+    """How often two numbers of a column are equal since they are rounded; 0 where they do not look
+    rounded.
 
-    They do where many recur, or where no two of those that differ are nearly equal: of m numbers anywhere in an interval the
-    nearest two are further apart than a share g of it with probability exp(-m (m - 1) g) at most.
+    They do where many recur, or where no two of those that differ are nearly equal: of m numbers
+    anywhere in an interval the nearest two are further apart than a share g of it with probability
+    exp(-m (m - 1) g) at most.
     """
     n = len(column)
     values, sizes = np.unique(column, return_counts=True)
@@ -221,7 +264,9 @@ def contribution_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
 
 
 def serial_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
-    """Where neighbours resemble each other more than independent observations in random order do."""
+    """Where neighbours resemble each other more than independent observations in random
+    order do.
+    """
     if not len(rows):
         return ()
     centred = rows - rows.mean(1, keepdims=True)
@@ -230,13 +275,16 @@ def serial_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     if largest * np.sqrt(rows.shape[1]) <= -ndtri(SERIAL / len(rows)):
         return ()
     return (
-        f"contributions of neighbouring observations are correlated ({largest:.2f}). Unless the rows were sorted, they depend on "
-        "each other (a series, or repeated measurements), and p-values are too small.",
+        f"contributions of neighbouring observations are correlated ({largest:.2f}). Unless the "
+        "rows were sorted, they depend on each other (a series, or repeated measurements), and "
+        "p-values are too small.",
     )
 
 
 def carrying_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
-    """Where a difference rests on so few observations that others like them may be missing from the sample."""
+    """Where a difference rests on so few observations that others like them may be missing from the
+    sample.
+    """
     n = rows.shape[1]
     count = int(np.ceil(CARRYING * n))
     squared = np.sort((rows - np.median(rows, axis=1, keepdims=True)) ** 2, axis=1)
@@ -244,6 +292,7 @@ def carrying_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     if not len(shares) or shares.max() <= CARRIED:
         return ()
     return (
-        f"{count} of {n} observations carry {shares.max():.0%} of the variation of a difference. It rests on so few that the "
-        "level of the test is not claimed: look at them, or collect more like them.",
+        f"{count} of {n} observations carry {shares.max():.0%} of the variation of a difference. "
+        "It rests on so few that the level of the test is not claimed: look at them, or collect "
+        "more like them.",
     )

@@ -20,7 +20,9 @@ from .matching import as_given
 
 
 class Hypothesis(NamedTuple):
-    """One kernel and one operator, with the observations and each model's scores in the form they take."""
+    """One kernel and one operator, with the observations and each model's scores in the form they
+    take.
+    """
 
     kernel: Kernel
     operator: SteinOperator
@@ -47,13 +49,18 @@ def prepared_family(prepared: Prepared, names: Sequence[str], smoothing: str) ->
 
     def read(position: int, operator: SteinOperator):
         pairs = zip(names, prepared.scores, strict=True)
-        return prepared.x, tuple(operator.scores(f"scores of {name}", parts[position], prepared.x) for name, parts in pairs)
+        return prepared.x, tuple(
+            operator.scores(f"scores of {name}", parts[position], prepared.x)
+            for name, parts in pairs
+        )
 
     return crossed(prepared.kernel, prepared.operators, read, smoothing=smoothing)
 
 
 def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> list[Hypothesis]:
-    """All kernels and operators of a call with scores; with several operators each score is a tuple, one for each."""
+    """All kernels and operators of a call with scores; with several operators each score is a
+    tuple, one for each.
+    """
     scores, operator, notes = as_given(x, scores, names, operator, mask)
     several = isinstance(operator, (list, tuple))
 
@@ -61,18 +68,31 @@ def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> lis
         observations = operator.observations(x, mask)
         check_count("x", len(observations))
         own = zip(names, scores, strict=True)
-        parts = [(name, part(score, name, position, len(wanted)) if several else score) for name, score in own]
-        return observations, tuple(operator.scores(name, score, observations) for name, score in parts)
+        parts = [
+            (name, part(score, name, position, len(wanted)) if several else score)
+            for name, score in own
+        ]
+        return observations, tuple(
+            operator.scores(name, score, observations) for name, score in parts
+        )
 
     wanted = list(operator) if several else [operator]
     return crossed(kernel, wanted, read, notes, sparse=is_sparse(x))
 
 
-def crossed(kernel, operators, read, notes: tuple[str, ...] = (), smoothing: str = "", sparse: bool = False) -> list[Hypothesis]:
-    """Every operator with every kernel; ``read`` gives the observations and scores of an operator."""
-    kernels = [as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])]
+def crossed(
+    kernel, operators, read, notes: tuple[str, ...] = (), smoothing: str = "", sparse: bool = False
+) -> list[Hypothesis]:
+    """Every operator with every kernel; ``read`` gives the observations and scores of
+    an operator.
+    """
+    kernels = [
+        as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])
+    ]
     if not kernels or not operators:
-        raise ValueError("kernel and operator: expected at least one of each; got an empty list. Give one.")
+        raise ValueError(
+            "kernel and operator: expected at least one of each; got an empty list. Give one."
+        )
     found: list[Hypothesis] = []
     known: dict[tuple[int, str], Any] = {}
     for position, choice in enumerate(operators):
@@ -81,32 +101,45 @@ def crossed(kernel, operators, read, notes: tuple[str, ...] = (), smoothing: str
             operator.check_kernel(one)
             if sparse and isinstance(one, Mismatches):
                 raise ValueError(
-                    f"kernel: expected BagOfWords for word counts, which have no positions; got {one}. Use BagOfWords(IMQ(), L)."
+                    "kernel: expected BagOfWords for word counts, which have no positions; got "
+                    f"{one}. Use BagOfWords(IMQ(), L)."
                 )
             if (key := (position, str(operator))) not in known:
                 known[key] = read(position, operator)
             x, scores = known[key]
             if (x[:2] == x[0]).all() and (x == x[0]).all():
                 raise ValueError(
-                    "x: expected observations that differ; got n copies of one. There is nothing to compare the models on."
+                    "x: expected observations that differ; got n copies of one. There is nothing "
+                    "to compare the models on."
                 )
-            found.append(Hypothesis(one, operator, x, scores, (*notes, *check_fit(one, operator, x)), smoothing))
+            found.append(
+                Hypothesis(
+                    one, operator, x, scores, (*notes, *check_fit(one, operator, x)), smoothing
+                )
+            )
     return found
 
 
 def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
-    """Refuse a kernel that does not fit the data; say how many observations its weight leaves out."""
+    """Refuse a kernel that does not fit the data; say how many observations its weight
+    leaves out.
+    """
     check_on(kernel, observations, scalar=operator.scalar)
     if not isinstance(kernel, Weighted):
         return ()
     left_out = int(np.sum(weights_of(kernel, observations) == 0))
-    said = f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and do not count."
+    said = (
+        f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and "
+        "do not count."
+    )
     return (said,) if left_out else ()
 
 
 @float64
 def weights_of(kernel: Weighted, observations: np.ndarray) -> np.ndarray:
-    return np.asarray(jax.vmap(lambda point: jnp.asarray(kernel.weight(point)))(jnp.asarray(observations)))
+    return np.asarray(
+        jax.vmap(lambda point: jnp.asarray(kernel.weight(point)))(jnp.asarray(observations))
+    )
 
 
 def part(score, name: str, position: int, count: int):
@@ -115,7 +148,8 @@ def part(score, name: str, position: int, count: int):
         return score
     if not isinstance(score, (list, tuple)) or len(score) != count:
         raise ValueError(
-            f"{name}: expected a tuple of {count} arrays, one for each operator; got {type(score).__name__}. Give one for each."
+            f"{name}: expected a tuple of {count} arrays, one for each operator; got "
+            f"{type(score).__name__}. Give one for each."
         )
     return score[position]
 
@@ -127,19 +161,23 @@ def as_operator(choice, kernel: Kernel) -> SteinOperator:
     if choice is None:
         if kernel.domain == "discrete":
             raise ValueError(
-                f"operator: expected one for discrete data with the kernel {kernel}; got none. "
-                "Say which operator the scores belong to, for example operator=lksd.stein.Difference(n_values)."
+                f"operator: expected one for discrete data with the kernel {kernel}; got none. Say "
+                "which operator the scores belong to, for example "
+                "operator=lksd.stein.Difference(n_values)."
             )
         return Langevin()
     if not isinstance(choice, str):
         known = ", ".join([*CONTINUOUS, *DISCRETE])
-        raise TypeError(f"operator: expected an operator object or one of {known}; got {choice!r}. Give an instance.")
+        raise TypeError(
+            f"operator: expected an operator object or one of {known}; got {choice!r}. Give an "
+            "instance."
+        )
     check_choice("operator", choice, [*CONTINUOUS, *DISCRETE])
     if choice in CONTINUOUS:
         return CONTINUOUS[choice]()
     if not hasattr(kernel, "n_values"):
         raise ValueError(
-            f"operator: expected an object, since the kernel {kernel} does not say how many values there are; got {choice!r}. "
-            f"Use lksd.stein.{DISCRETE[choice].__name__}(n_values)."
+            f"operator: expected an object, since the kernel {kernel} does not say how many values "
+            f"there are; got {choice!r}. Use lksd.stein.{DISCRETE[choice].__name__}(n_values)."
         )
     return DISCRETE[choice](kernel.n_values, witness="shared")

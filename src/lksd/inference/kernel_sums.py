@@ -1,5 +1,6 @@
-"""Sums of kernel values between samples, for several prefixes of them: every pair is visited once, for all sizes and, between
-documents, for all kernels."""
+"""Sums of kernel values between samples, for several prefixes of them: every pair is visited once,
+for all sizes and, between documents, for all kernels.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ EXACT = 2**23  # and up to which single precision has them exactly
 
 
 class Prefixes(NamedTuple):
-    """Sums of the rows of a Gram matrix over its first columns, for each of several numbers of columns."""
+    """Sums of the rows of a Gram matrix over its first columns, for each of several numbers of
+    columns.
+    """
 
     sums: np.ndarray  # (widths, rows)
     widths: tuple[int, ...]
@@ -46,7 +49,9 @@ class Bags:
     def of(cls, samples: tuple[np.ndarray, ...], words: int) -> list[Bags]:
         """Those of several samples of documents, which are padded with -1."""
         counts = [word_counts(tokens, words) for tokens in samples]
-        shares = sum(np.bincount(one.indices, minlength=words) for one in counts) / sum(map(len, samples))
+        shares = sum(np.bincount(one.indices, minlength=words) for one in counts) / sum(
+            map(len, samples)
+        )
         many = np.flatnonzero(shares > FREQUENT)
         squares = [np.asarray(one.power(2).sum(1)) for one in counts]
         dtype = np.float32 if 2 * max(one.max() for one in squares) < EXACT else np.float64
@@ -62,7 +67,9 @@ class Bags:
         return Bags(self.frequent[rows], self.rare[rows], self.squares[rows])
 
     def distances(self, other: Bags) -> np.ndarray:
-        """Squared distances to other documents, at the cost of the rare words that they have in common."""
+        """Squared distances to other documents, at the cost of the rare words that they have in
+        common.
+        """
         common = (self.rare @ other.rare.T).toarray()
         common += self.frequent.toarray() @ other.frequent.toarray().T
         return distances_from_products(self.squares, other.squares, common)
@@ -89,10 +96,15 @@ def own_sums(kernels: tuple[Kernel, ...], y: np.ndarray, widths: tuple[int, ...]
     made = []
     for group in groups(kernels, y):
         (points,) = group.samples
-        sums, found = np.zeros((len(group.kernels), len(widths), len(y))), blocks(widths, group.tile)
+        sums, found = (
+            np.zeros((len(group.kernels), len(widths), len(y))),
+            blocks(widths, group.tile),
+        )
         for number, left in enumerate(found):
             for right in found[number:]:
-                rows, columns = tile_sums(group.kernels, points, left, points, right, own=left is right)
+                rows, columns = tile_sums(
+                    group.kernels, points, left, points, right, own=left is right
+                )
                 sums[:, right.segment :, left.start : left.end] += rows[:, None]
                 if left is not right:
                     sums[:, left.segment :, right.start : right.end] += columns[:, None]
@@ -102,20 +114,30 @@ def own_sums(kernels: tuple[Kernel, ...], y: np.ndarray, widths: tuple[int, ...]
 
 @float64
 def cross_sums(
-    kernels: tuple[Kernel, ...], x: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], counts: tuple[int, ...]
+    kernels: tuple[Kernel, ...],
+    x: np.ndarray,
+    y: np.ndarray,
+    sizes: tuple[int, ...],
+    counts: tuple[int, ...],
 ) -> list[tuple[Prefixes, Prefixes]]:
-    """At each x over the first ``counts`` of y, and at each y over the first ``sizes`` of x, for each kernel."""
+    """At each x over the first ``counts`` of y, and at each y over the first ``sizes`` of x, for
+    each kernel.
+    """
     made = []
     for group in groups(kernels, x, y):
         at_x, at_y = group.samples
-        over_y, over_x = (np.zeros((len(group.kernels), len(widths), n)) for widths, n in ((counts, len(x)), (sizes, len(y))))
+        over_y, over_x = (
+            np.zeros((len(group.kernels), len(widths), n))
+            for widths, n in ((counts, len(x)), (sizes, len(y)))
+        )
         for left in blocks(sizes, group.tile):
             for right in blocks(counts, group.tile):
                 rows, columns = tile_sums(group.kernels, at_x, left, at_y, right)
                 over_y[:, right.segment :, left.start : left.end] += rows[:, None]
                 over_x[:, left.segment :, right.start : right.end] += columns[:, None]
         made += [
-            (Prefixes(rows, tuple(counts)), Prefixes(columns, tuple(sizes))) for rows, columns in zip(over_y, over_x, strict=True)
+            (Prefixes(rows, tuple(counts)), Prefixes(columns, tuple(sizes)))
+            for rows, columns in zip(over_y, over_x, strict=True)
         ]
     return made
 
@@ -129,7 +151,9 @@ class Group(NamedTuple):
 
 
 def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[Group]:
-    """All kernels of word counts together where there are no others, in their order; or each kernel alone."""
+    """All kernels of word counts together where there are no others, in their order; or each kernel
+    alone.
+    """
     of_bags = [kernel for kernel in kernels if isinstance(kernel, BagOfWords)]
     if len(of_bags) == len(kernels) and len({kernel.n_values for kernel in of_bags}) == 1:
         bags = Bags.of(samples, of_bags[0].n_values)
@@ -145,7 +169,9 @@ def groups(kernels: tuple[Kernel, ...], *samples: np.ndarray) -> Iterator[Group]
 
 
 def profile(kernel: BagOfWords, largest: int) -> Callable[[np.ndarray], np.ndarray]:
-    """k as a function of squared distances, which are whole numbers: looked up where there are few enough."""
+    """k as a function of squared distances, which are whole numbers: looked up where there are few
+    enough.
+    """
     if largest < TABLE:
         size = 1 << (largest + 1).bit_length()  # few programs
         values = np.asarray(values_at(kernel, np.arange(float(size))))
@@ -154,11 +180,20 @@ def profile(kernel: BagOfWords, largest: int) -> Callable[[np.ndarray], np.ndarr
 
 
 def without_preconditioner(kernel: Kernel, *samples: np.ndarray) -> tuple[Kernel, list[np.ndarray]]:
-    """The same kernel values with a full preconditioner taken into the data, once instead of in every tile."""
-    if not (isinstance(kernel, Radial) and type(kernel) in (IMQ, Gaussian) and np.ndim(kernel.preconditioner) == 2):
+    """The same kernel values with a full preconditioner taken into the data, once instead of in
+    every tile.
+    """
+    if not (
+        isinstance(kernel, Radial)
+        and type(kernel) in (IMQ, Gaussian)
+        and np.ndim(kernel.preconditioner) == 2
+    ):
         return kernel, list(samples)
     centre = samples[0].mean(0)
-    whitened = [np.asarray(whiten(jnp.asarray(kernel.preconditioner), jnp.asarray(one - centre))) for one in samples]
+    whitened = [
+        np.asarray(whiten(jnp.asarray(kernel.preconditioner), jnp.asarray(one - centre)))
+        for one in samples
+    ]
     return eqx.tree_at(lambda one: one.preconditioner, kernel, np.ones(())), whitened
 
 
@@ -186,8 +221,12 @@ def blocks(widths: tuple[int, ...], tile: int) -> list[Block]:
     ]
 
 
-def tile_sums(kernels: tuple[Any, ...], x: Any, left: Block, y: Any, right: Block, own: bool = False):
-    """Row and column sums of k(x_i, y_j) over a tile for each kernel, without i = j where the samples are one (``own``)."""
+def tile_sums(
+    kernels: tuple[Any, ...], x: Any, left: Block, y: Any, right: Block, own: bool = False
+):
+    """Row and column sums of k(x_i, y_j) over a tile for each kernel, without i = j where the
+    samples are one (``own``).
+    """
     x, y = x[left.there], y[right.there]
     rows, columns = np.empty((len(kernels), len(x))), np.empty((len(kernels), len(y)))
     rho = x.distances(y) if isinstance(x, Bags) else None

@@ -12,7 +12,14 @@ import numpy as np
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._jax import one_call
 from .._keywords import Options
-from .._validation import check_count, check_probability, check_range, check_reals, column_names, in_columns
+from .._validation import (
+    check_count,
+    check_probability,
+    check_range,
+    check_reals,
+    column_names,
+    in_columns,
+)
 from ..domains import Domain, Prepared
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from ..models import Simulates
@@ -49,7 +56,8 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
     --------
     >>> import numpy as np, lksd
     >>> rng = np.random.default_rng(0)
-    >>> x, y_p, y_q = rng.normal(size=(200, 2)), rng.normal(1, 1, (300, 2)), rng.normal(size=(400, 2))
+    >>> x = rng.normal(size=(200, 2))
+    >>> y_p, y_q = rng.normal(1, 1, (300, 2)), rng.normal(size=(400, 2))
     >>> lksd.relative_mmd(x, y_p, y_q, lksd.kernels.Gaussian.median(x)).reject
     True
     """
@@ -62,15 +70,21 @@ def relative_mmd(x, y_p, y_q, kernel, *, alpha: float = 0.05) -> MMDResult:
 
 
 class SampleMeans(NamedTuple):
-    """Row means of a model's sample y: its own Gram matrix without the diagonal, and the means between it and the data."""
+    """Row means of a model's sample y: its own Gram matrix without the diagonal, and the means
+    between it and the data.
+    """
 
     own: np.ndarray  # (n_P,)
     at_data: np.ndarray  # (n_R,), over y at each x
     at_sample: np.ndarray  # (n_P,), over x at each y
 
 
-def judge_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, alpha: float) -> MMDResult:
-    """The test from all the means that it needs, which samples of several sizes and models can share."""
+def judge_means(
+    p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, alpha: float
+) -> MMDResult:
+    """The test from all the means that it needs, which samples of several sizes and models can
+    share.
+    """
     n = len(p.at_data)
     mmd_p, mmd_q = (float(one.own.mean() - 2 * one.at_data.mean() + own_data) for one in (p, q))
     difference = float(p.own.mean() - q.own.mean() - 2 * (p.at_data.mean() - q.at_data.mean()))
@@ -81,7 +95,10 @@ def judge_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel,
         + np.var(p.at_data - q.at_data, ddof=1) / n
     )
     if not math.isfinite(variance):
-        raise ValueError(f"kernel: {kernel} is not finite on these samples. Check its parameters and the size of the data.")
+        raise ValueError(
+            f"kernel: {kernel} is not finite on these samples. Check its parameters and the size "
+            "of the data."
+        )
     error = math.sqrt(variance)
     null = Edgeworth()
     decidable = error > 0
@@ -108,12 +125,15 @@ def judge_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel,
 
 
 def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
-    """The three samples checked and in one form: reals, or tokens, documents padded to a common length."""
+    """The three samples checked and in one form: reals, or tokens, documents padded to a common
+    length.
+    """
     documents = any(is_sparse(one) or is_ragged(one) for one in given.values())
     if kernel.domain != "discrete":
         if documents:
             raise ValueError(
-                f"kernel: expected one for documents, such as BagOfWords(IMQ(), L); got {kernel}. Or give plain arrays."
+                f"kernel: expected one for documents, such as BagOfWords(IMQ(), L); got {kernel}. "
+                "Or give plain arrays."
             )
         columns = column_names(given["x"])
         arrays = [check_reals(name, in_columns(columns, one, name)) for name, one in given.items()]
@@ -125,11 +145,15 @@ def samples(kernel: Kernel, given: dict) -> list[np.ndarray]:
         check_count(name, len(array))
     width = max(array.shape[1] for array in arrays)
     if documents or isinstance(kernel, BagOfWords):
-        return [np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=-1) for array in arrays]
+        return [
+            np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=-1)
+            for array in arrays
+        ]
     for name, array in zip(given, arrays, strict=True):
         if array.shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"{name}: expected {arrays[0].shape[1]} columns as in x; got {array.shape[1]}. Use the same coordinates."
+                f"{name}: expected {arrays[0].shape[1]} columns as in x; got {array.shape[1]}. Use "
+                "the same coordinates."
             )
     return arrays
 
@@ -146,11 +170,14 @@ def own_means(kernel: Kernel, y: np.ndarray) -> np.ndarray:
     return sums.sums[0] / (len(y) - 1)
 
 
-# ------------------------------------------------------------- beside the kernel Stein tests: each sees what the other misses
+# ------------------------------------------------------------- beside the kernel Stein tests: each
+# sees what the other misses
 
 
 class MMDTest(NamedTuple):
-    """The test before its p-value is adjusted; its covariance with the others comes from the data alone."""
+    """The test before its p-value is adjusted; its covariance with the others comes from the data
+    alone.
+    """
 
     result: MMDResult
     influence: np.ndarray  # (n,), of each observation on the difference
@@ -162,22 +189,34 @@ class MMDTest(NamedTuple):
 
     def turned(self) -> MMDTest:
         """The same with the models in the other order."""
-        return self._replace(result=replace(self.result, statistic=-self.result.statistic), influence=-self.influence)
+        return self._replace(
+            result=replace(self.result, statistic=-self.result.statistic), influence=-self.influence
+        )
 
 
 def check_samples(models: dict[str, Any], options: Options) -> None:
     margin, pairs, smooth = options.decision.margin, options.decision.pairs, options.reading.smooth
     for name, model in models.items():
         if not isinstance(model, Simulates):
-            raise ValueError(f"also_mmd: expected models with sample(key); {name} has none. Give the model itself, with sample.")
+            raise ValueError(
+                f"also_mmd: expected models with sample(key); {name} has none. Give the model "
+                "itself, with sample."
+            )
     if smooth is not None:
         raise ValueError(
-            f"also_mmd: expected the data as they are; got smooth={smooth!r}. The MMD sees weights without it; leave it out."
+            f"also_mmd: expected the data as they are; got smooth={smooth!r}. The MMD sees weights "
+            "without it; leave it out."
         )
     if pairs is not None:
-        raise ValueError(f"also_mmd: expected all pairs of observations; got pairs={pairs}. Leave one of them out.")
+        raise ValueError(
+            f"also_mmd: expected all pairs of observations; got pairs={pairs}. Leave one of them "
+            "out."
+        )
     if margin:
-        raise ValueError(f"also_mmd: expected margin=0, which is in units of the KSD alone; got {margin}. Leave one of them out.")
+        raise ValueError(
+            f"also_mmd: expected margin=0, which is in units of the KSD alone; got {margin}. Leave "
+            "one of them out."
+        )
 
 
 def mmd_test(problem: Problem, prepared: Prepared) -> MMDTest:
@@ -185,27 +224,39 @@ def mmd_test(problem: Problem, prepared: Prepared) -> MMDTest:
     kernel, options = problem.domain.mmd_kernel(prepared), problem.options
     samples = samples_of(problem.named.models, prepared, problem.domain, options.run.seed)
     p, q = (sample_means(kernel, prepared.x, y) for y in samples)
-    return mmd_of_means(p, q, own_means(kernel, prepared.x).mean(), kernel, options.decision.alpha, options.run.seed)
+    return mmd_of_means(
+        p, q, own_means(kernel, prepared.x).mean(), kernel, options.decision.alpha, options.run.seed
+    )
 
 
-def mmd_of_means(p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, alpha: float, seed: int) -> MMDTest:
+def mmd_of_means(
+    p: SampleMeans, q: SampleMeans, own_data: float, kernel: Kernel, alpha: float, seed: int
+) -> MMDTest:
     result = judge_means(p, q, own_data, kernel, alpha)
     influence = -2 * ustatistic.centred(p.at_data - q.at_data)
     own = np.sum(influence**2) / (len(influence) * (len(influence) - 1))
-    return MMDTest(replace(result, seed=seed), influence, math.sqrt(max(result.standard_error**2 - own, 0.0)))
+    return MMDTest(
+        replace(result, seed=seed), influence, math.sqrt(max(result.standard_error**2 - own, 0.0))
+    )
 
 
-def samples_of(models: Sequence[Any], prepared: Prepared, domain: Domain, seed: int) -> list[np.ndarray]:
+def samples_of(
+    models: Sequence[Any], prepared: Prepared, domain: Domain, seed: int
+) -> list[np.ndarray]:
     """Independent samples of both models, the same ones whichever model is named first.
 
-    The random numbers cannot depend on the role, so an order of pilots, made with the same numbers for both,
-    says which model is the first. Models that draw the same all along are one model, with one sample.
+    The random numbers cannot depend on the role, so an order of pilots, made with the same numbers
+    for both, says which model is the first. Models that draw the same all along are one model, with
+    one sample.
     """
     one, other = (sampled(model, prepared, domain, 0, seed) for model in models)
     if np.array_equal(one, other):
         return [one, other]
     streams = (1, 2) if one.tobytes() < other.tobytes() else (2, 1)
-    return [sampled(model, prepared, domain, stream, seed) for model, stream in zip(models, streams, strict=True)]
+    return [
+        sampled(model, prepared, domain, stream, seed)
+        for model, stream in zip(models, streams, strict=True)
+    ]
 
 
 def sampled(model: Any, prepared: Prepared, domain: Domain, stream: int, seed: int) -> np.ndarray:
@@ -215,7 +266,10 @@ def sampled(model: Any, prepared: Prepared, domain: Domain, stream: int, seed: i
     own_seed = int(np.random.SeedSequence([seed, stream]).generate_state(1)[0])
     y = domain.draws(model, draw(model, count, own_seed, x.shape[1]))
     if y.shape[1:] != x.shape[1:]:
-        raise ValueError(f"also_mmd: expected samples of {x.shape[1]} columns as in x; {model} gives {y.shape[1:]}.")
+        raise ValueError(
+            f"also_mmd: expected samples of {x.shape[1]} columns as in x; {model} gives "
+            f"{y.shape[1:]}."
+        )
     if not np.issubdtype(x.dtype, np.integer):
         return y / prepared.units
     there = (x >= 0)[np.arange(count) % len(x)]
@@ -232,11 +286,15 @@ def with_mmd(family: Family, tests: list[Contrasts], mmd: MMDTest, decision: Dec
             return None
         halves = np.split(values, sides)
         signs = (1, -1)[:sides]
-        return np.concatenate([part for half, sign in zip(halves, signs, strict=True) for part in (half, sign * own)])
+        return np.concatenate(
+            [part for half, sign in zip(halves, signs, strict=True) for part in (half, sign * own)]
+        )
 
     replicates = None
     if family.replicates is not None:
-        replicates = added(family.replicates, resampled(mmd, family.replicates.shape[1], mmd.result.seed)[None])
+        replicates = added(
+            family.replicates, resampled(mmd, family.replicates.shape[1], mmd.result.seed)[None]
+        )
     return Family(
         statistics=np.asarray(added(family.statistics, t)),
         scores=added(family.scores, t),
@@ -265,7 +323,9 @@ def factors_with(factors: np.ndarray, sides: int, rho: np.ndarray) -> np.ndarray
 
 
 def resampled(mmd: MMDTest, count: int, seed: int) -> np.ndarray:
-    """T* of the MMD on the same resamples of the data as the other tests; the models' samples add normal noise."""
+    """T* of the MMD on the same resamples of the data as the other tests; the models' samples add
+    normal noise.
+    """
     n = len(mmd.influence)
     weights = multinomial_weights(n, count, seed)
     mean = mmd.influence @ weights / n

@@ -16,8 +16,8 @@ from ..kernels.radial import column_spreads
 from ..models.base import float64_leaves
 from ..models.composed import smoothed
 
-# In standard deviations of each column. Without 0: where modes lie apart the models are nearly equal there, and resamples of such a
-# degenerate statistic have tails that hide the other scales.
+# In standard deviations of each column. Without 0: where modes lie apart the models are nearly
+# equal there, and resamples of such a degenerate statistic have tails that hide the other scales.
 AUTO = (0.25, 0.5, 1.0)
 ROWS = 1_024  # of a program
 ISOLATED = 1e-3  # of a component's observations, the share that is shared with others
@@ -32,14 +32,26 @@ class Rung(NamedTuple):
     name: str  # as part of the operator's
 
 
-def rungs(observations: Observations, models: dict[str, Any], holdout: np.ndarray | None, smooth: Any, seed: int) -> list[Rung]:
+def rungs(
+    observations: Observations,
+    models: dict[str, Any],
+    holdout: np.ndarray | None,
+    smooth: Any,
+    seed: int,
+) -> list[Rung]:
     """The hypothesis at every scale of noise."""
     data, given = observations.values, list(models.values())
     for name, model in models.items():
         if is_estimate(model):
-            raise ValueError(f"smooth: expected models, which can be blurred; {name} is scores. Give the model itself.")
+            raise ValueError(
+                f"smooth: expected models, which can be blurred; {name} is scores. Give the model "
+                "itself."
+            )
         if not model.normalised:
-            raise ValueError(f"smooth: expected a normalised likelihood; that of {model} lacks a factor. Leave it out.")
+            raise ValueError(
+                f"smooth: expected a normalised likelihood; that of {model} lacks a factor. Leave "
+                "it out."
+            )
     found, deviations = [], column_spreads(data if holdout is None else holdout)
     for scale in scales(smooth):
         if scale == 0:
@@ -51,7 +63,9 @@ def rungs(observations: Observations, models: dict[str, Any], holdout: np.ndarra
             Rung(
                 blur(data, sigma, seed, observations.ids),
                 [smoothed(model, sigma) for model in given],
-                None if holdout is None else blur(holdout, sigma, (seed + 1) % SEEDS, np.arange(len(holdout))),
+                None
+                if holdout is None
+                else blur(holdout, sigma, (seed + 1) % SEEDS, np.arange(len(holdout))),
                 f", data and models blurred by {scale:g}{unit}",
             )
         )
@@ -66,14 +80,21 @@ def scales(smooth) -> tuple[float, ...]:
     except (ValueError, TypeError):
         found = np.array([np.nan])
     if found.ndim != 1 or not found.size or not np.isfinite(found).all() or (found < 0).any():
-        raise ValueError(f'smooth: expected "auto", or standard deviations of at least 0; got {smooth!r}. Try "auto".')
+        raise ValueError(
+            f'smooth: expected "auto", or standard deviations of at least 0; got {smooth!r}. Try '
+            '"auto".'
+        )
     return tuple(dict.fromkeys(found.tolist()))
 
 
 @float64
 def blur(x: np.ndarray, sigma: np.ndarray, seed: int, index) -> np.ndarray:
-    """x + sigma * noise; an observation's noise depends on the seed and its id, and is the same at every scale."""
-    return x + sigma * in_parts(lambda keys: _noise(keys, x.shape[1:]), (noise_keys(seed, index),), ROWS, ROWS)
+    """x + sigma * noise; an observation's noise depends on the seed and its id, and is the same at
+    every scale.
+    """
+    return x + sigma * in_parts(
+        lambda keys: _noise(keys, x.shape[1:]), (noise_keys(seed, index),), ROWS, ROWS
+    )
 
 
 @program
@@ -83,15 +104,26 @@ def _noise(key_data, shape: tuple[int, ...]):
 
 @float64
 def warn_of_isolation(x, models: dict[str, Any]) -> None:
-    """A warning where components of a mixture hardly share an observation: scores do not see their weights."""
+    """A warning where components of a mixture hardly share an observation: scores do not see their
+    weights.
+    """
     found = [name for name, model in models.items() if is_isolated(x, model)]
     if found:
-        remedy = "" if kind_of(models[found[0]]) == "directions" else " smooth='auto' lets the test see them."
-        warn(f"components of {' and '.join(found)} share no observations, so scores do not see their weights.{remedy}")
+        remedy = (
+            ""
+            if kind_of(models[found[0]]) == "directions"
+            else " smooth='auto' lets the test see them."
+        )
+        warn(
+            f"components of {' and '.join(found)} share no observations, so scores do not see "
+            f"their weights.{remedy}"
+        )
 
 
 def is_isolated(x, model) -> bool:
-    """Whether a component that has observations shares fewer than ``ISOLATED`` of them with the others."""
+    """Whether a component that has observations shares fewer than ``ISOLATED`` of them with the
+    others.
+    """
     if x.shape[1] != model.means.shape[1]:
         return False  # which is said elsewhere
     model = float64_leaves(model)

@@ -1,4 +1,6 @@
-"""What a kernel is, and whether one that somebody else wrote is positive definite on the data, as far as its values tell."""
+"""What a kernel is, and whether one that somebody else wrote is positive definite on the data, as
+far as its values tell.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,15 @@ OURS = __name__.partition(".")[0]
 class Kernel(eqx.Module):
     """A positive definite function of two observations.
 
-    A subclass needs only ``__call__``, written with jax.numpy; derivatives and differences follow from it. Values
-    that it reads from outside are those of each call; fields are parameters of one compiled program. Returning a
-    vector of length D instead of a scalar gives every coordinate a kernel of its own (a diagonal
-    matrix-valued kernel, see [`PerCoordinate`][lksd.kernels.PerCoordinate]).
+    A subclass needs only ``__call__``, written with jax.numpy; derivatives and differences follow
+    from it. Values that it reads from outside are those of each call; fields are parameters of one
+    compiled program. Returning a vector of length D instead of a scalar gives every coordinate a
+    kernel of its own (a diagonal matrix-valued kernel, see
+    [`PerCoordinate`][lksd.kernels.PerCoordinate]).
     """
 
-    domain: ClassVar[Domain] = "any"  # the space of the observations, where the kernel fits only one
+    # the space of the observations, where the kernel fits only one
+    domain: ClassVar[Domain] = "any"
 
     @abstractmethod
     def __call__(self, x, y):
@@ -60,25 +64,28 @@ def as_kernel(kernel) -> Kernel:
         return kernel
     if isinstance(kernel, type) or not callable(kernel):
         raise TypeError(
-            f"kernel: expected a kernel object such as lksd.kernels.IMQ.median(x), or a function k(x, y); "
-            f"got {kernel!r}. Give an instance."
+            "kernel: expected a kernel object such as lksd.kernels.IMQ.median(x), or a function "
+            f"k(x, y); got {kernel!r}. Give an instance."
         )
-    usable = isinstance(kernel, (eqx.Module, Hashable))  # as part of a compiled function's signature
+    # as part of a compiled function's signature
+    usable = isinstance(kernel, (eqx.Module, Hashable))
     return Pointwise(kernel) if usable else Pointwise(lambda x, y: kernel(x, y))
 
 
 @float64
 def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
-    """Refuse a kernel that fails on the observations, is seen not to be positive definite there, or gives one value for each
-    coordinate where ``scalar`` is wanted."""
+    """Refuse a kernel that fails on the observations, is seen not to be positive definite there, or
+    gives one value for each coordinate where ``scalar`` is wanted.
+    """
     with named_errors(kernel, x.shape[1]):
         given = kernel, x[0], x[-1]
         form = remembered(form_of, *given, seen=tuple) if fixed(kernel) else form_of(*given)
     shape = form.shape
     if shape != () and (scalar or shape != x.shape[1:]):
         raise ValueError(
-            f"kernel: expected one number for a pair of observations; {kernel} gives an array of shape {shape}. "
-            "Kernels with one value for each coordinate fit the Langevin operator only."
+            f"kernel: expected one number for a pair of observations; {kernel} gives an array of "
+            f"shape {shape}. Kernels with one value for each coordinate fit the Langevin operator "
+            "only."
         )
     if not is_known(kernel):
         check_definite(kernel, x, form.dtype.itemsize)
@@ -93,11 +100,16 @@ def is_known(kernel: Kernel) -> bool:
     """Whether it is positive definite by construction: one of this library, made of such."""
     if isinstance(kernel, Pointwise) or type(kernel).__module__.partition(".")[0] != OURS:
         return False
-    return all(is_known(part) for field in fields(kernel) if isinstance(part := getattr(kernel, field.name), Kernel))
+    return all(
+        is_known(part)
+        for field in fields(kernel)
+        if isinstance(part := getattr(kernel, field.name), Kernel)
+    )
 
 
 def check_definite(kernel: Kernel, x: np.ndarray, size: int) -> None:
-    """Refuse a kernel whose matrix on some of the observations is not symmetric or has a negative eigenvalue.
+    """Refuse a kernel whose matrix on some of the observations is not symmetric or has a negative
+    eigenvalue.
 
     ``size`` is that of a number of the kernel, in bytes.
     """
@@ -115,29 +127,35 @@ def check_definite(kernel: Kernel, x: np.ndarray, size: int) -> None:
         i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
         if abs(matrix[i, j] - matrix[j, i]) > rounding * largest:
             raise ValueError(
-                f"kernel: expected a symmetric one; {kernel} gives {matrix[i, j]:.4g} for rows {chosen[i]} and {chosen[j]} of x, "
-                f"{matrix[j, i]:.4g} for them the other way round. Use k(x, y) + k(y, x)."
+                f"kernel: expected a symmetric one; {kernel} gives {matrix[i, j]:.4g} for rows "
+                f"{chosen[i]} and {chosen[j]} of x, {matrix[j, i]:.4g} for them the other way "
+                "round. Use k(x, y) + k(y, x)."
             )
         eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
         if eigenvalues[0] < -rounding * np.abs(eigenvalues).max():
             raise ValueError(
-                f"kernel: expected a positive definite one; the matrix of {kernel} on {count} observations has eigenvalues from "
-                f"{eigenvalues[0]:.4g} to {eigenvalues[-1]:.4g}, and none may be negative. Check its signs and parameters."
+                f"kernel: expected a positive definite one; the matrix of {kernel} on {count} "
+                f"observations has eigenvalues from {eigenvalues[0]:.4g} to {eigenvalues[-1]:.4g}, "
+                "and none may be negative. Check its signs and parameters."
             )
 
 
 @contextmanager
 def named_errors(kernel: Kernel, dim: int, operator: Any = None) -> Iterator[None]:
-    """What goes wrong while a kernel, or an operator that somebody else wrote, is traced, as one sentence about it."""
+    """What goes wrong while a kernel, or an operator that somebody else wrote, is traced, as one
+    sentence about it.
+    """
     try:
         yield
     except Exception as error:
         if operator is not None:
             raise ValueError(
-                f"operator: expected one for observations of {dim} columns and {kernel}; {operator} fails ({reason_of(error)}). "
-                "Write block with jax.numpy, without if on values, for scores of shape (models, n, ...)."
+                f"operator: expected one for observations of {dim} columns and {kernel}; "
+                f"{operator} fails ({reason_of(error)}). Write block with jax.numpy, without if on "
+                "values, for scores of shape (models, n, ...)."
             ) from error
         raise ValueError(
-            f"kernel: expected one for observations of {dim} columns; {kernel} fails on them ({reason_of(error)}). "
-            "Check its parameters against the data, and write it with jax.numpy, without if on values."
+            f"kernel: expected one for observations of {dim} columns; {kernel} fails on them "
+            f"({reason_of(error)}). Check its parameters against the data, and write it with "
+            "jax.numpy, without if on values."
         ) from error

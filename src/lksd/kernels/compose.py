@@ -1,4 +1,6 @@
-"""Kernels made from kernels and weight functions (Appendix B.1 and B.3 of the paper), and several kernels to be tested together."""
+"""Kernels made from kernels and weight functions (Appendix B.1 and B.3 of the paper), and several
+kernels to be tested together.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,19 @@ SCALES = {"half the": 0.25, "": 1.0, "twice the": 4.0}  # factors of the squared
 
 
 class Weighted(Kernel):
-    """k(x, y) w(x) w(y): tames heavy scores (polynomial weight) or a bounded domain (bump weight)."""
+    """k(x, y) w(x) w(y): tames heavy scores (polynomial weight) or a bounded domain
+    (bump weight).
+    """
 
     base: Kernel = eqx.field(converter=as_kernel)
     weight: Callable
 
     def __check_init__(self):
         if not callable(self.weight):
-            raise TypeError(f"weight: expected a function w(x), such as lksd.kernels.BallBump(radius=1.0); got {self.weight!r}.")
+            raise TypeError(
+                "weight: expected a function w(x), such as lksd.kernels.BallBump(radius=1.0); got "
+                f"{self.weight!r}."
+            )
 
     @property
     def domain(self) -> Domain:  # type: ignore[override]
@@ -54,8 +61,8 @@ class Pair(Kernel):
     def __check_init__(self):
         if {self.a.domain, self.b.domain} == {"real", "discrete"}:
             raise ValueError(
-                f"{type(self).__name__}: expected two kernels on the same space; got {self.a} for real "
-                f"and {self.b} for discrete data. Use two of a kind."
+                f"{type(self).__name__}: expected two kernels on the same space; got {self.a} for "
+                f"real and {self.b} for discrete data. Use two of a kind."
             )
 
     @property
@@ -79,10 +86,11 @@ class Product(Pair):
 
 
 def family(x) -> list[Kernel]:
-    """Kernels that see different things, for ``kernel=`` of ``compare`` and ``rank``, which correct for their number.
+    """Kernels that see different things, for ``kernel=`` of ``compare`` and ``rank``, which correct
+    for their number.
 
-    IMQ at half the median distance, at the median and at twice the median; one kernel for each coordinate; and IMQ with the
-    covariance of ``x``.
+    IMQ at half the median distance, at the median and at twice the median; one kernel for each
+    coordinate; and IMQ with the covariance of ``x``.
 
     Examples
     --------
@@ -93,7 +101,9 @@ def family(x) -> list[Kernel]:
     (5, 5)
     """
     squared, source = median_preconditioner(check_sample(x))
-    scales = [IMQ(factor * squared, source=f"{name} {source}".strip()) for name, factor in SCALES.items()]
+    scales = [
+        IMQ(factor * squared, source=f"{name} {source}".strip()) for name, factor in SCALES.items()
+    ]
     return [*scales, PerCoordinate.median(x), IMQ.covariance(x)]
 
 
@@ -104,7 +114,10 @@ class Polynomial(eqx.Module):
 
     def __check_init__(self):
         if self.delta.ndim or not 0 < self.delta < np.inf:
-            raise ValueError(f"delta: expected one positive number; got {self.delta}. 0.5 suffices for linear scores.")
+            raise ValueError(
+                f"delta: expected one positive number; got {self.delta}. 0.5 suffices for linear "
+                "scores."
+            )
 
     @float64_values
     def __call__(self, x):
@@ -122,10 +135,14 @@ class BallBump(eqx.Module):
     center: np.ndarray = eqx.field(default=0.0, converter=as_float64)
 
     def __check_init__(self):
-        if self.radius.ndim or self.flat_radius.ndim or not 0 <= self.flat_radius < self.radius < np.inf:
+        if (
+            self.radius.ndim
+            or self.flat_radius.ndim
+            or not 0 <= self.flat_radius < self.radius < np.inf
+        ):
             raise ValueError(
-                f"BallBump: expected 0 <= flat_radius < radius; got flat_radius {self.flat_radius} and radius {self.radius}. "
-                "The bump falls from 1 to 0 between the two."
+                f"BallBump: expected 0 <= flat_radius < radius; got flat_radius {self.flat_radius} "
+                f"and radius {self.radius}. The bump falls from 1 to 0 between the two."
             )
 
     @float64_values
@@ -133,11 +150,15 @@ class BallBump(eqx.Module):
         return jnp.exp(log_ball_bump(jnp.asarray(x), self.center, self.flat_radius, self.radius))
 
     def __str__(self) -> str:
-        return f"BallBump(radius = {float(self.radius):g}, flat_radius = {float(self.flat_radius):g})"
+        return (
+            f"BallBump(radius = {float(self.radius):g}, flat_radius = {float(self.flat_radius):g})"
+        )
 
 
 class BoxBump(eqx.Module):
-    """A product over coordinates: 0 outside (lower, upper), 1 farther than ``margin`` from both faces."""
+    """A product over coordinates: 0 outside (lower, upper), 1 farther than ``margin`` from both
+    faces.
+    """
 
     lower: np.ndarray = eqx.field(converter=as_float64)
     upper: np.ndarray = eqx.field(converter=as_float64)
@@ -147,10 +168,16 @@ class BoxBump(eqx.Module):
         self.lower, self.upper = as_float64(lower), as_float64(upper)
         width = self.upper - self.lower
         self.margin = as_float64(width / 10 if margin is None else margin)
-        if not (np.isfinite(width).all() and (width > 0).all() and (self.margin > 0).all() and (2 * self.margin <= width).all()):
+        if not (
+            np.isfinite(width).all()
+            and (width > 0).all()
+            and (self.margin > 0).all()
+            and (2 * self.margin <= width).all()
+        ):
             raise ValueError(
-                f"BoxBump: expected lower < upper and 0 < margin <= half the width; got lower {self.lower}, upper {self.upper}, "
-                f"margin {self.margin}. The bump falls from 1 to 0 within margin of each face."
+                "BoxBump: expected lower < upper and 0 < margin <= half the width; got lower "
+                f"{self.lower}, upper {self.upper}, margin {self.margin}. The bump falls from 1 to "
+                "0 within margin of each face."
             )
 
     @float64_values

@@ -1,4 +1,6 @@
-"""Kernels on {0, ..., L-1}^D, mostly of an integer distance, so that replacing one coordinate is O(1); and kernels on graphs."""
+"""Kernels on {0, ..., L-1}^D, mostly of an integer distance, so that replacing one coordinate is
+O(1); and kernels on graphs.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class Hamming(Mismatches):
 
 
 class OneHot(Mismatches):
-    """A radial kernel on the one-hot encoding: the squared distance is twice the number of mismatches."""
+    """A radial kernel on the one-hot encoding: the squared distance is twice the number of
+    mismatches.
+    """
 
     base: Radial
     n_values: int = eqx.field(static=True, converter=partial(check_size, "n_values"))
@@ -70,11 +74,12 @@ class OneHot(Mismatches):
 
 
 class BagOfWords(IntegerDistance):
-    """A radial kernel on word counts; the work depends on the document lengths, not on the vocabulary.
+    """A radial kernel on word counts; the work depends on the document lengths, not on the
+    vocabulary.
 
-    Observations are token ids (n, D), token-id lists, or SciPy sparse counts. ``median`` takes the scale of the base kernel from
-    them, the default of ``compare``: with a scale far below the distances between documents, a text that occurs twice outweighs
-    all others.
+    Observations are token ids (n, D), token-id lists, or SciPy sparse counts. ``median`` takes the
+    scale of the base kernel from them, the default of ``compare``: with a scale far below the
+    distances between documents, a text that occurs twice outweighs all others.
 
     Examples
     --------
@@ -92,7 +97,8 @@ class BagOfWords(IntegerDistance):
 
     @classmethod
     def median(cls, x, vocabulary_size: int, base: type[Radial] = IMQ, mask=None) -> BagOfWords:
-        """The kernel whose squared scale is the median of the squared distances between the word counts of ``x``, at least 1.
+        """The kernel whose squared scale is the median of the squared distances between the word
+        counts of ``x``, at least 1.
 
         ``mask`` marks the positions that exist in an array of token ids.
         """
@@ -101,7 +107,9 @@ class BagOfWords(IntegerDistance):
         return cls.at_median(tokens, size, base)
 
     @classmethod
-    def at_median(cls, tokens: np.ndarray, vocabulary_size: int, base: type[Radial] = IMQ) -> BagOfWords:
+    def at_median(
+        cls, tokens: np.ndarray, vocabulary_size: int, base: type[Radial] = IMQ
+    ) -> BagOfWords:
         """The same for documents that are read: ids, and -1 after the end."""
         scale, source = bag_median(tokens, vocabulary_size)
         return cls(base(scale, source=source), vocabulary_size)
@@ -123,8 +131,9 @@ class BagOfWords(IntegerDistance):
 def check_base(name: str, base) -> None:
     if not isinstance(base, Radial) or base.preconditioner.ndim != 0:
         raise ValueError(
-            f"{name}: expected a radial kernel with a scalar preconditioner, such as IMQ(preconditioner=2.0); got {base}. "
-            "Its squared scale is in units of the encoded distance."
+            f"{name}: expected a radial kernel with a scalar preconditioner, such as "
+            f"IMQ(preconditioner=2.0); got {base}. Its squared scale is in units of the encoded "
+            "distance."
         )
 
 
@@ -137,7 +146,9 @@ def products(x: Int[Array, "n D"], y: Int[Array, "m D"]) -> Int[Array, "n m"]:
     """The inner products of the word counts: how many pairs of equal words two documents have."""
 
     def add_position(total, column):
-        return total + jnp.sum((x[:, None] == column[:, None]) & (x >= 0)[:, None], -1, dtype=jnp.int32), None
+        return total + jnp.sum(
+            (x[:, None] == column[:, None]) & (x >= 0)[:, None], -1, dtype=jnp.int32
+        ), None
 
     return jax.lax.scan(add_position, jnp.zeros((len(x), len(y)), jnp.int32), y.T)[0]
 
@@ -147,7 +158,9 @@ def own_products(x: Int[Array, "n D"]) -> Int[Array, " n"]:
 
 
 def distances_from_products(squares_x, squares_y, common):
-    """|B_i - B_j|^2 from |B_i|^2, |B_j|^2 and B_i'B_j, for arrays of JAX or NumPy: the one distance of bags of words."""
+    """|B_i - B_j|^2 from |B_i|^2, |B_j|^2 and B_i'B_j, for arrays of JAX or NumPy: the one distance
+    of bags of words.
+    """
     return squares_x[:, None] + squares_y - 2 * common
 
 
@@ -158,7 +171,9 @@ def values_at(kernel: BagOfWords, distances):
 
 
 def bag_median(tokens: np.ndarray, words: int) -> tuple[np.ndarray, str]:
-    """The median of the squared distances between word counts, at least 1: documents that differ are no closer."""
+    """The median of the squared distances between word counts, at least 1: documents that differ
+    are no closer.
+    """
     check_count("x", len(tokens), minimum=2)
     rows, pairs = subset(tokens)
     counts = word_counts(rows, words)
@@ -169,21 +184,24 @@ def bag_median(tokens: np.ndarray, words: int) -> tuple[np.ndarray, str]:
 
 
 class Graphs(Kernel):
-    """A kernel on graphs: ``base`` of two adjacency matrices or, where ``features`` are given, of the features of each.
+    """A kernel on graphs: ``base`` of two adjacency matrices or, where ``features`` are given, of
+    the features of each.
 
     Parameters
     ----------
     base : kernel or function
         k(A, B) for two (N, N) matrices; or k(f, g) for two vectors of features.
     features : function, optional
-        From an (N, N) adjacency matrix to a vector, written with jax.numpy. Kernels of features are much faster, since
-        the features of every graph are computed once.
+        From an (N, N) adjacency matrix to a vector, written with jax.numpy. Kernels of features are
+        much faster, since the features of every graph are computed once.
 
     Examples
     --------
     >>> import numpy as np, lksd
-    >>> path, star = np.array([1, 0, 0, 1, 0, 1]), np.array([1, 1, 1, 0, 0, 0])  # the edges of two graphs of four nodes
-    >>> kernel = lksd.kernels.Graphs(lksd.kernels.IMQ(), features=lambda matrix: matrix.sum(0).sort())  # by their degrees
+    >>> path = np.array([1, 0, 0, 1, 0, 1])  # the edges of a graph of four nodes
+    >>> star = np.array([1, 1, 1, 0, 0, 0])
+    >>> degrees = lambda matrix: matrix.sum(0).sort()
+    >>> kernel = lksd.kernels.Graphs(lksd.kernels.IMQ(), features=degrees)
     >>> round(float(kernel(path, star)), 4), float(kernel(star, star))
     (0.5774, 1.0)
     """
@@ -210,5 +228,7 @@ class Graphs(Kernel):
         return self.base(self.encoded(jnp.asarray(x)), self.encoded(jnp.asarray(y)))
 
     def __str__(self) -> str:
-        features = "" if self.features is None else f" of {getattr(self.features, '__name__', 'features')}"
+        features = (
+            "" if self.features is None else f" of {getattr(self.features, '__name__', 'features')}"
+        )
         return f"Graphs({self.base}{features})"

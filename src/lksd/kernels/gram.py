@@ -54,7 +54,8 @@ def _(kernel: Pair, x, y):
 def centre(x, y):
     """Both samples moved by the same vector, against cancellation in |x|^2 + |y|^2 - 2 x'y.
 
-    The median of three medians of three rows, so that no single outlier carries the origin away from the bulk.
+    The median of three medians of three rows, so that no single outlier carries the origin away
+    from the bulk.
     """
     rows = x[(jnp.arange(9) * len(x)) // 9]
     shift = middle(*(middle(*rows[k : k + 3]) for k in (0, 3, 6)))
@@ -73,10 +74,18 @@ def squared_distances(x, dual_x, y, dual_y):
 
 
 def product_plus(
-    a: Float[Array, "n E"], b: Float[Array, "m E"], row: Float[Array, " n"], column: Float[Array, " m"]
+    a: Float[Array, "n E"],
+    b: Float[Array, "m E"],
+    row: Float[Array, " n"],
+    column: Float[Array, " m"],
 ) -> Float[Array, "n m"]:
-    """a b' + row_i + column_j; on a processor the added terms ride along in the product, which spares passes over the block."""
+    """a b' + row_i + column_j; on a processor the added terms ride along in the product, which
+    spares passes over the block.
+    """
     if not on_processor():
         return a @ b.T + row[:, None] + column
     ones_a, ones_b = jnp.ones((len(a), 1)), jnp.ones((len(b), 1))
-    return jnp.concatenate([a, row[:, None], ones_a], -1) @ jnp.concatenate([b, ones_b, column[:, None]], -1).T
+    return (
+        jnp.concatenate([a, row[:, None], ones_a], -1)
+        @ jnp.concatenate([b, ones_b, column[:, None]], -1).T
+    )

@@ -1,4 +1,5 @@
-"""Kernels of the preconditioned squared distance r = (x - y)' Lambda^-1 (x - y), and scales taken from data.
+"""Kernels of the preconditioned squared distance r = (x - y)' Lambda^-1 (x - y), and scales taken
+from data.
 
 The hypothesis tested is the one at the scale reported.
 """
@@ -35,32 +36,46 @@ class Profile(NamedTuple):
 
 
 def positive_definite(preconditioner) -> np.ndarray:
-    """Lambda as a float64 scalar, (D,) or (D, D) array; anything not positive definite is refused."""
+    """Lambda as a float64 scalar, (D,) or (D, D) array; anything not positive definite
+    is refused.
+    """
     try:
         matrix = np.asarray(preconditioner, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"preconditioner: expected numbers; got {preconditioner!r}. For a median scale use .median(x).") from error
-    if matrix.ndim > 2 or matrix.size == 0 or (matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]):
+        raise TypeError(
+            f"preconditioner: expected numbers; got {preconditioner!r}. For a median scale use "
+            ".median(x)."
+        ) from error
+    if (
+        matrix.ndim > 2
+        or matrix.size == 0
+        or (matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1])
+    ):
         raise ValueError(
-            f"preconditioner: expected a scalar, a (D,) or a (D, D) array; got shape {matrix.shape}. "
-            "Give the matrix Lambda, not the data."
+            "preconditioner: expected a scalar, a (D,) or a (D, D) array; got shape "
+            f"{matrix.shape}. Give the matrix Lambda, not the data."
         )
     if not np.isfinite(matrix).all():
-        raise ValueError("preconditioner: expected finite values; got NaN or infinity. Remove them from the data first.")
+        raise ValueError(
+            "preconditioner: expected finite values; got NaN or infinity. Remove them from the "
+            "data first."
+        )
     if matrix.ndim < 2:
         if not (matrix > 0).all():
             raise ValueError(
-                f"preconditioner: expected positive values; the smallest is {matrix.min():g}. "
-                "It is a squared scale, so it must be above zero."
+                f"preconditioner: expected positive values; the smallest is {matrix.min():g}. It "
+                "is a squared scale, so it must be above zero."
             )
         return matrix
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=1e-12 * np.abs(matrix).max()):
-        raise ValueError("preconditioner: expected a symmetric matrix; got one that is not. Use (A + A.T) / 2.")
+        raise ValueError(
+            "preconditioner: expected a symmetric matrix; got one that is not. Use (A + A.T) / 2."
+        )
     smallest, *_, largest = np.linalg.eigvalsh(matrix) if len(matrix) > 1 else [matrix[0, 0]] * 2
     if smallest <= len(matrix) * np.finfo(float).eps * abs(largest):
         raise ValueError(
-            f"preconditioner: expected a positive definite matrix; its smallest eigenvalue is {smallest:g}. "
-            "Add a multiple of the identity, or use covariance(x, shrinkage=...)."
+            "preconditioner: expected a positive definite matrix; its smallest eigenvalue is "
+            f"{smallest:g}. Add a multiple of the identity, or use covariance(x, shrinkage=...)."
         )
     return matrix
 
@@ -95,14 +110,21 @@ class Radial(Kernel):
 
     @classmethod
     def covariance(cls, x, shrinkage: float = 0.01, **parameters) -> Radial:
-        """The kernel with Lambda = (1 - shrinkage) S + shrinkage tr(S)/D I, S the covariance of ``x``."""
+        """The kernel with Lambda = (1 - shrinkage) S + shrinkage tr(S)/D I, S the covariance of
+        ``x``.
+        """
         preconditioner, source = covariance_preconditioner(x, shrinkage)
         return cls(preconditioner, source=source, **parameters)
 
     def __str__(self) -> str:
         matrix = np.asarray(self.preconditioner)
-        scale = f"Lambda = {float(matrix):.4g}" if matrix.ndim == 0 else f"Lambda of shape {matrix.shape}"
-        return f"{type(self).__name__}({scale}{', ' + self.source if self.source else ''}{self._parameters()})"
+        scale = (
+            f"Lambda = {float(matrix):.4g}"
+            if matrix.ndim == 0
+            else f"Lambda of shape {matrix.shape}"
+        )
+        source = f", {self.source}" if self.source else ""
+        return f"{type(self).__name__}({scale}{source}{self._parameters()})"
 
     def _parameters(self) -> str:
         return ""
@@ -135,9 +157,14 @@ class IMQ(Radial):
 
     def __check_init__(self):
         if self.c <= 0:
-            raise ValueError(f"c: expected one positive number; got {self.c}. The paper's choice is 1.")
+            raise ValueError(
+                f"c: expected one positive number; got {self.c}. The paper's choice is 1."
+            )
         if not 0 < self.beta < 1:
-            raise ValueError(f"beta: expected a number between 0 and 1; got {self.beta}. The paper's choice is 0.5.")
+            raise ValueError(
+                f"beta: expected a number between 0 and 1; got {self.beta}. The paper's choice is "
+                "0.5."
+            )
 
     def profile(self, r) -> Profile:
         if self.beta == 0.5:  # the fastest on accelerators
@@ -201,24 +228,30 @@ class PerCoordinate(Kernel):
 
     def __check_init__(self):
         if not isinstance(self.base, Radial) or not isinstance(self.own, Radial):
-            raise TypeError(f"PerCoordinate: expected two radial kernels; got {self.base} and {self.own}. Use IMQ or Gaussian.")
+            raise TypeError(
+                f"PerCoordinate: expected two radial kernels; got {self.base} and {self.own}. Use "
+                "IMQ or Gaussian."
+            )
         if self.own.preconditioner.ndim > 1:
             raise ValueError(
-                f"PerCoordinate: expected own scales as a scalar or (D,); got shape {self.own.preconditioner.shape}. "
-                "They are one-dimensional kernels."
+                "PerCoordinate: expected own scales as a scalar or (D,); got shape "
+                f"{self.own.preconditioner.shape}. They are one-dimensional kernels."
             )
 
     @classmethod
     def median(cls, x, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
-        """Each coordinate's own median distance for ``own``, half the median distance of whole observations for ``base``.
+        """Each coordinate's own median distance for ``own``, half the median distance of whole
+        observations for ``base``.
 
-        At half the median the factor on whole observations still tells near from far in high dimension; docs/kernels.md
-        has the study behind it.
+        At half the median the factor on whole observations still tells near from far in high
+        dimension; docs/kernels.md has the study behind it.
         """
         return cls.at_median(check_sample(x), base, own)
 
     @classmethod
-    def at_median(cls, rows: np.ndarray, base: type[Radial] = IMQ, own: type[Radial] = IMQ) -> PerCoordinate:
+    def at_median(
+        cls, rows: np.ndarray, base: type[Radial] = IMQ, own: type[Radial] = IMQ
+    ) -> PerCoordinate:
         """The same for observations that are checked."""
         scales, own_source = coordinate_medians(rows)
         squared, source = median_preconditioner(rows)
@@ -255,8 +288,8 @@ def median_preconditioner(x: np.ndarray) -> tuple[np.ndarray, str]:
     scale = float(np.median(pdist(rows)))
     if scale == 0:
         raise ValueError(
-            "x: the median distance between observations is zero, so at least half of the pairs are identical. "
-            "Give the scale yourself, for example IMQ(preconditioner=1.0)."
+            "x: the median distance between observations is zero, so at least half of the pairs "
+            "are identical. Give the scale yourself, for example IMQ(preconditioner=1.0)."
         )
     return np.asarray(scale**2), f"median of {pairs}"
 
@@ -270,8 +303,8 @@ def coordinate_medians(x: np.ndarray) -> tuple[np.ndarray, str]:
     if not scales.all():
         column = int(np.flatnonzero(scales == 0)[0])
         raise ValueError(
-            f"x: the median distance in column {column} is zero, so at least half of its pairs are equal. "
-            "Drop the column, or give the scales yourself."
+            f"x: the median distance in column {column} is zero, so at least half of its pairs are "
+            "equal. Drop the column, or give the scales yourself."
         )
     return scales**2, f"median of each coordinate over {pairs}"
 
@@ -281,23 +314,32 @@ def covariance_preconditioner(x, shrinkage: float) -> tuple[np.ndarray, str]:
     rows = check_sample(x)
     n, dim = rows.shape
     if not 0 <= check_number("shrinkage", shrinkage) <= 1:
-        raise ValueError(f"shrinkage: expected a number between 0 and 1; got {shrinkage}. 0 is the paper's choice.")
+        raise ValueError(
+            f"shrinkage: expected a number between 0 and 1; got {shrinkage}. 0 is the paper's "
+            "choice."
+        )
     if shrinkage == 0 and n <= dim + 1:
         raise ValueError(
-            f"x: {n} observations in {dim} dimensions make all Mahalanobis distances equal without shrinkage. "
-            f"Set shrinkage > 0, or estimate the covariance on at least {dim + 2} other observations."
+            f"x: {n} observations in {dim} dimensions make all Mahalanobis distances equal without "
+            f"shrinkage. Set shrinkage > 0, or estimate the covariance on at least {dim + 2} other "
+            "observations."
         )
     covariance = np.atleast_2d(np.cov(rows, rowvar=False))
     average = np.trace(covariance) / dim
     if average == 0:
-        raise ValueError("x: all observations are equal, so their covariance is zero. Give the preconditioner yourself.")
+        raise ValueError(
+            "x: all observations are equal, so their covariance is zero. Give the preconditioner "
+            "yourself."
+        )
     matrix = (1 - shrinkage) * covariance + shrinkage * average * np.eye(dim)
     return matrix, f"covariance with shrinkage {shrinkage:g}"
 
 
 def is_far(x: Float[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
     """Rows with a number that is of another order of magnitude than the others of its column."""
-    part = x if len(x) <= SAMPLE else x[np.random.default_rng(0).choice(len(x), SAMPLE, replace=False)]
+    part = (
+        x if len(x) <= SAMPLE else x[np.random.default_rng(0).choice(len(x), SAMPLE, replace=False)]
+    )
     centre = np.median(part, axis=0)
     spread = ROBUST * np.median(np.abs(part - centre), axis=0)
     spread[spread == 0] = np.inf  # a column that is mostly constant has no scale

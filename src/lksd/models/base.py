@@ -20,10 +20,12 @@ LEAST, MOST = 64, 2**16  # observations of a program that draws them
 
 
 class Ability(type(eqx.Module)):  # type: ignore[misc]
-    """The metaclass of abilities: a model has one if it has what the class declares, and that is not None.
+    """The metaclass of abilities: a model has one if it has what the class declares, and that is
+    not None.
 
-    ``isinstance(model, Simulates)`` looks for the method alone, so that a model need not inherit from ``Simulates``; one that
-    does cannot be created without it. A model may decide when it is made: a property that is None is no ability.
+    ``isinstance(model, Simulates)`` looks for the method alone, so that a model need not inherit
+    from ``Simulates``; one that does cannot be created without it. A model may decide when it is
+    made: a property that is None is no ability.
     """
 
     def __instancecheck__(cls, model) -> bool:
@@ -34,11 +36,15 @@ class Ability(type(eqx.Module)):  # type: ignore[misc]
 
 
 class Simulates(eqx.Module, metaclass=Ability):
-    """Samplers are tuned on its draws, chains begin at them, its densities are checked against them, and MMD can be had."""
+    """Samplers are tuned on its draws, chains begin at them, its densities are checked against
+    them, and MMD can be had.
+    """
 
     @abstractmethod
     def sample(self, key):
-        """(z, x) from the joint distribution; a model of observations of any length takes the length too."""
+        """(z, x) from the joint distribution; a model of observations of any length takes the
+        length too.
+        """
 
 
 class Starts(eqx.Module, metaclass=Ability):
@@ -90,7 +96,9 @@ class HasGibbs(eqx.Module, metaclass=Ability):
 
 
 class SimulatesLikelihood(eqx.Module, metaclass=Ability):
-    """``samplers.Exchange`` samples the posterior although the likelihood lacks a normaliser that depends on z."""
+    """``samplers.Exchange`` samples the posterior although the likelihood lacks a normaliser that
+    depends on z.
+    """
 
     @abstractmethod
     def sample_likelihood(self, key, z):
@@ -98,19 +106,25 @@ class SimulatesLikelihood(eqx.Module, metaclass=Ability):
 
 
 class Discrete(eqx.Module, metaclass=Ability):
-    """Observations are integers in 0 .. n_values - 1, and scores come from ratios of probabilities."""
+    """Observations are integers in 0 .. n_values - 1, and scores come from ratios of
+    probabilities.
+    """
 
     n_values: eqx.AbstractVar[int]
 
 
 class DiscreteLatent(eqx.Module, metaclass=Ability):
-    """Every second chain begins at uniform values of z, in 0 .. n_latent_values - 1, which shows what is left of the start."""
+    """Every second chain begins at uniform values of z, in 0 .. n_latent_values - 1, which shows
+    what is left of the start.
+    """
 
     n_latent_values: eqx.AbstractVar[int]
 
 
 class KnowsValues(eqx.Module, metaclass=Ability):
-    """Operators order the values of integers by their frequency, where all models of a call know it."""
+    """Operators order the values of integers by their frequency, where all models of a call know
+    it.
+    """
 
     @abstractmethod
     def value_probabilities(self):
@@ -126,11 +140,14 @@ class AveragesRatios(eqx.Module, metaclass=Ability):
 
 
 class ModifiesPosterior(eqx.Module, metaclass=Ability):
-    """The paper's estimator of Barker's weights (Appendix B.2) works with Gibbs sweeps and exact draws."""
+    """The paper's estimator of Barker's weights (Appendix B.2) works with Gibbs sweeps and exact
+    draws.
+    """
 
     @abstractmethod
     def between(self, x, values, d, m):
-        """The model whose posterior is proportional to p(z) (p(x | z) + p(x with x_d -> v | z)), v the m-th replacement.
+        """The model whose posterior is proportional to p(z) (p(x | z) + p(x with x_d -> v | z)), v
+        the m-th replacement.
 
         It has ``share(x, values, d, m, z)``, p(x with x_d -> v | z) as a part of its likelihood.
         """
@@ -145,7 +162,9 @@ class IsMixture(eqx.Module, metaclass=Ability):
 
 
 class Smooths(eqx.Module, metaclass=Ability):
-    """``smooth=`` uses the model with noise in closed form; for other models the noise is one more latent."""
+    """``smooth=`` uses the model with noise in closed form; for other models the noise is one more
+    latent.
+    """
 
     @abstractmethod
     def smoothed(self, scale):
@@ -156,35 +175,43 @@ class LatentVariableModel(eqx.Module):
     """One observation x and its latent z: a prior and a likelihood.
 
     A subclass gives ``log_prior(z)`` and ``log_likelihood(x, z)``, and ``sample(key) -> (z, x)`` or
-    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays. Additive
-    constants of either density may be left out. A term in x must stay, also one without z: the score is its gradient.
+    ``initial(key, x) -> z``, from which the shape of z is known. z is any pytree of real arrays.
+    Additive constants of either density may be left out. A term in x must stay, also one without z:
+    the score is its gradient.
 
-    A latent with constraints (positive, in an interval) must give ``constrain(u) -> z`` from unconstrained reals u
-    and its inverse ``unconstrain(z) -> u``; chains then run on u, with the Jacobian found by differentiation.
+    A latent with constraints (positive, in an interval) must give ``constrain(u) -> z`` from
+    unconstrained reals u and its inverse ``unconstrain(z) -> u``; chains then run on u, with the
+    Jacobian found by differentiation.
 
     A likelihood whose missing normaliser depends on z declares ``normalised = False`` and gives
     ``sample_likelihood(key, z) -> x``, for the exchange algorithm.
 
-    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z and computes what depends on x
-    alone once for all z. Chains alone use it, so here a term without z may be left out.
+    For speed it may give ``log_likelihood_at(x)``, which returns log p(x | z) as a function of z
+    and computes what depends on x alone once for all z. Chains alone use it, so here a term without
+    z may be left out.
 
-    It may offer more, and what it offers is used, whether or not the class inherits from the ability of that name: ``HasMarginal``,
-    ``HasPosterior``, ``HasGibbs`` and the others of this module, see docs/extending.md.
+    It may offer more, and what it offers is used, whether or not the class inherits from the
+    ability of that name: ``HasMarginal``, ``HasPosterior``, ``HasGibbs`` and the others of this
+    module, see docs/extending.md.
 
-    A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores come from the ratios
-    p(x with x_d -> v | z) / p(x | z). It declares ``exchangeable = True`` where the order of the coordinates does not matter, and
-    ``any_length = True`` where it takes observations padded with -1; ``sample(key, length)`` then takes the length.
+    A model of integers in 0 .. L-1 declares ``n_values``, L, as a field or property; its scores
+    come from the ratios p(x with x_d -> v | z) / p(x | z). It declares ``exchangeable = True``
+    where the order of the coordinates does not matter, and ``any_length = True`` where it takes
+    observations padded with -1; ``sample(key, length)`` then takes the length.
 
-    A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges (``lksd.graphs.edges``).
+    A model of graphs declares ``graphs = True`` and ``n_values = 2``; an observation is the edges
+    (``lksd.graphs.edges``).
 
-    A model of real numbers declares its ``support`` where that is not all of space: "positive", "unit" (between 0 and 1),
-    "simplex", a pair of bounds such as ``(0, 10)``, or a tuple with one of these for each column. Models are then compared in
-    coordinates without a boundary. "real" says that all real numbers are meant, also where the data are positive or integers.
+    A model of real numbers declares its ``support`` where that is not all of space: "positive",
+    "unit" (between 0 and 1), "simplex", a pair of bounds such as ``(0, 10)``, or a tuple with one
+    of these for each column. Models are then compared in coordinates without a boundary. "real"
+    says that all real numbers are meant, also where the data are positive or integers.
 
-    A model of unit vectors declares ``directional = True``; its densities are those on the sphere, written for any x in space.
+    A model of unit vectors declares ``directional = True``; its densities are those on the sphere,
+    written for any x in space.
 
-    Fields that are integers, booleans or strings are static; numbers and arrays become float64 leaves, so
-    that models of one shape share one compilation.
+    Fields that are integers, booleans or strings are static; numbers and arrays become float64
+    leaves, so that models of one shape share one compilation.
 
     Examples
     --------
@@ -206,7 +233,8 @@ class LatentVariableModel(eqx.Module):
     """
 
     normalised: ClassVar[bool] = True
-    complete: ClassVar[bool] = True  # whether the densities have every term that depends on the parameters
+    # whether the densities have every term that depends on the parameters
+    complete: ClassVar[bool] = True
     exchangeable: ClassVar[bool] = False
     any_length: ClassVar[bool] = False
     directional: ClassVar[bool] = False
@@ -235,15 +263,17 @@ class LatentVariableModel(eqx.Module):
         return z
 
     def log_jacobian(self, u):
-        """log |det dz/du|; by differentiation, so override it only for speed or where z and u differ in size."""
+        """log |det dz/du|; by differentiation, so override it only for speed or where z and u
+        differ in size.
+        """
         if type(self).constrain is LatentVariableModel.constrain:
             return jnp.zeros(())
         flat, restore = ravel_pytree(u)
         jacobian = jax.jacfwd(lambda v: ravel_pytree(self.constrain(restore(v)))[0])(flat)
         if jacobian.shape[0] != jacobian.shape[1]:
             raise ValueError(
-                f"constrain: expected as many numbers out as in; got {jacobian.shape[1]} to {jacobian.shape[0]}. "
-                "Give log_jacobian(u) for such a transform."
+                f"constrain: expected as many numbers out as in; got {jacobian.shape[1]} to "
+                f"{jacobian.shape[0]}. Give log_jacobian(u) for such a transform."
             )
         return jnp.linalg.slogdet(jacobian)[1]
 
@@ -262,7 +292,9 @@ class LatentVariableModel(eqx.Module):
         return np.zeros(x.shape, bool)
 
     def at(self, x, values) -> Any:
-        """The model of one observation of integers and its replacements, with all it needs looked up."""
+        """The model of one observation of integers and its replacements, with all it needs looked
+        up.
+        """
         return self
 
     def likelihood_ratios(self, x, values, z):
@@ -278,20 +310,26 @@ class LatentVariableModel(eqx.Module):
 
 
 def kind_of(model: LatentVariableModel) -> str:
-    """What a model describes: "reals", "directions", "categories", "documents" (integers of any length) or "graphs"."""
+    """What a model describes: "reals", "directions", "categories", "documents" (integers of any
+    length) or "graphs".
+    """
     if isinstance(model, Discrete):
         return "graphs" if model.graphs else "documents" if model.any_length else "categories"
     return "directions" if model.directional else "reals"
 
 
 def density_ratios(log_density: Callable, x, values):
-    """exp(log_density(x with x_d -> v) - log_density(x)) for every coordinate and replacement: (D, M)."""
+    """exp(log_density(x with x_d -> v) - log_density(x)) for every coordinate and replacement: (D,
+    M).
+    """
     here = log_density(x)
 
     def ratio(d, value):
         return jnp.exp(log_density(x.at[d].set(value)) - here)
 
-    return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(jnp.arange(x.shape[0]), values)
+    return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(
+        jnp.arange(x.shape[0]), values
+    )
 
 
 class Around(LatentVariableModel):
@@ -332,16 +370,26 @@ def of_length(model: Any, length: int) -> Any:
 
 def start_of(model: Any, key, x):
     """A latent at which a chain for x may begin: where the model says, or a draw from its prior."""
-    return model.initial(key, x) if isinstance(model, Starts) else of_length(model, x.shape[0]).sample(key)[0]
+    return (
+        model.initial(key, x)
+        if isinstance(model, Starts)
+        else of_length(model, x.shape[0]).sample(key)[0]
+    )
 
 
 def simulation(method):
-    """The decorator of a ``sample`` that users call too: in double precision, or in the caller's where it is traced."""
+    """The decorator of a ``sample`` that users call too: in double precision, or in the caller's
+    where it is traced.
+    """
 
     @float64_values
     @wraps(method)
     def wrapper(self, *args, **kwargs):
-        return method(jax.tree.map(lambda leaf: leaf if callable(leaf) else jnp.asarray(leaf), self), *args, **kwargs)
+        return method(
+            jax.tree.map(lambda leaf: leaf if callable(leaf) else jnp.asarray(leaf), self),
+            *args,
+            **kwargs,
+        )
 
     return wrapper
 
@@ -353,11 +401,16 @@ def as_columns(names) -> tuple[str, ...] | None:
 
 def check_columns(names: tuple[str, ...] | None, dim: int) -> None:
     if names is not None and (len(names) != dim or len(set(names)) < dim):
-        raise ValueError(f"columns: expected {dim} different names, one for each column of x; got {names}. Name them all.")
+        raise ValueError(
+            f"columns: expected {dim} different names, one for each column of x; got {names}. Name "
+            "them all."
+        )
 
 
 def float64_leaves(tree):
-    """Numbers and arrays as float64 JAX arrays; integers, booleans, strings and functions as they are."""
+    """Numbers and arrays as float64 JAX arrays; integers, booleans, strings and functions as they
+    are.
+    """
 
     def convert(leaf):
         if isinstance(leaf, (float, np.floating)) or (
@@ -370,8 +423,11 @@ def float64_leaves(tree):
 
 
 @float64
-def draw(model: Any, count: int, seed: int, length: int = 0, one_by_one: bool = False) -> np.ndarray:
-    """``count`` observations, of a ``length`` where the model takes one; fewer are a prefix of more.
+def draw(
+    model: Any, count: int, seed: int, length: int = 0, one_by_one: bool = False
+) -> np.ndarray:
+    """``count`` observations, of a ``length`` where the model takes one; fewer are a prefix of
+    more.
 
     ``one_by_one`` is for rejection samplers, which side by side would all wait for the slowest.
     """

@@ -1,4 +1,6 @@
-"""What a model's own code does, looked at without running it: cheaper than tracing the programs that it is part of."""
+"""What a model's own code does, looked at without running it: cheaper than tracing the programs
+that it is part of.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,32 @@ from .base import (
     start_of,
 )
 
-FACTS = ("n_values", "n_latent_values", "normalised", "any_length", "directional", "exchangeable", "graphs", "support", "tunable")
+FACTS = (
+    "n_values",
+    "n_latent_values",
+    "normalised",
+    "any_length",
+    "directional",
+    "exchangeable",
+    "graphs",
+    "support",
+    "tunable",
+)
 
 
 def seen(model: Any, length: int, *others: Any) -> Callable[[], Hashable] | None:
-    """How to look at a model of observations of ``length`` numbers; None where code in ``others`` may change too."""
+    """How to look at a model of observations of ``length`` numbers; None where code in ``others``
+    may change too.
+    """
     return (lambda: behaviour(model, length)) if fixed(others) else None
 
 
 def behaviour(model: Any, length: int) -> Hashable:
-    """The steps of everything that is asked of a model at an observation of ``length`` numbers, as it is now.
+    """The steps of everything that is asked of a model at an observation of ``length`` numbers, as
+    it is now.
 
-    Two programs made of models that behave alike are the same. What fails is left out: no program can have been made of it.
+    Two programs made of models that behave alike are the same. What fails is left out: no program
+    can have been made of it.
     """
     return once(("behaviour", length), (model,), lambda: looked_at(model, length))
 
@@ -53,10 +69,14 @@ def looked_at(model: Any, length: int) -> Hashable:
     def found(function: Callable, *arguments) -> Hashable:
         try:
             return steps(function, model, *arguments)
-        except Exception as error:  # of any kind: it is the user's code, and is told where it is used
+        # of any kind: it is the user's code, and is told where it is used
+        except Exception as error:
             return type(error).__name__
 
-    parts = {"first": found(start_of, key, x), "facts": frozen([getattr(model, name, None) for name in FACTS])}
+    parts = {
+        "first": found(start_of, key, x),
+        "facts": frozen([getattr(model, name, None) for name in FACTS]),
+    }
     if isinstance(model, Starts) and isinstance(model, Simulates):
         parts["sample"] = found(lambda one, key: of_length(one, length).sample(key), key)
     try:
@@ -83,7 +103,13 @@ def asked(model: Any, key, x, z, u) -> Iterator[tuple]:
     if isinstance(model, HasMarginalScore):
         yield "marginal_score", lambda one, x: one.marginal_score(x), x
     if isinstance(model, HasMarginal):
-        yield "log_marginal", lambda one, x: one.log_marginal(x) if discrete else jax.grad(lambda y: one.log_marginal(y))(x), x
+        yield (
+            "log_marginal",
+            lambda one, x: (
+                one.log_marginal(x) if discrete else jax.grad(lambda y: one.log_marginal(y))(x)
+            ),
+            x,
+        )
     if isinstance(model, HasMarginalRatios):
         yield "marginal_ratios", lambda one, x, values: one.marginal_ratios(x, values), x, values
     if isinstance(model, IsMixture):
@@ -105,9 +131,22 @@ def asked(model: Any, key, x, z, u) -> Iterator[tuple]:
         ("sample_posterior", isinstance(model, HasPosterior), key, x),
     ):
         if offered or at:
-            yield name, lambda one, x, values, *given, name=name: getattr(one.at(x, values), name)(*given), x, values, *given
+            yield (
+                name,
+                lambda one, x, values, *given, name=name: getattr(one.at(x, values), name)(*given),
+                x,
+                values,
+                *given,
+            )
     if at or isinstance(model, ModifiesPosterior):
-        yield "between", lambda one, key, x, values, z: between(one.at(x, values), key, x, values, z), key, x, values, z
+        yield (
+            "between",
+            lambda one, key, x, values, z: between(one.at(x, values), key, x, values, z),
+            key,
+            x,
+            values,
+            z,
+        )
 
 
 def replaces(model: Any, name: str) -> bool:
@@ -138,5 +177,7 @@ def differentiated(model: Any, observation, u, at: bool):
         log_likelihood = model.log_likelihood_at(x)(z) if at else model.log_likelihood(x, z)
         return jnp.stack([model.log_prior(z), log_likelihood, model.log_jacobian(inside)]), z
 
-    found, slopes, z = jax.vjp(densities, flat, observation if real else jnp.zeros(()), has_aux=True)
+    found, slopes, z = jax.vjp(
+        densities, flat, observation if real else jnp.zeros(()), has_aux=True
+    )
     return found, slopes(jnp.ones_like(found)), z

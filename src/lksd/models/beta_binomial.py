@@ -15,7 +15,8 @@ from .._jax import as_float64
 from .base import LatentVariableModel, simulation
 from .topics import pick
 
-SMALLEST, LARGEST = np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg  # doubles next to 0 and 1
+# doubles next to 0 and 1
+SMALLEST, LARGEST = np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg
 
 
 class BetaBinomial(LatentVariableModel):
@@ -44,11 +45,20 @@ class BetaBinomial(LatentVariableModel):
     any_length: ClassVar[bool] = True
 
     def __check_init__(self):
-        if isinstance(self.trials, bool) or not isinstance(self.trials, (int, np.integer)) or self.trials < 1:
-            raise ValueError(f"trials: expected an integer of at least 1; got {self.trials!r}. Give the largest possible count.")
+        if (
+            isinstance(self.trials, bool)
+            or not isinstance(self.trials, (int, np.integer))
+            or self.trials < 1
+        ):
+            raise ValueError(
+                f"trials: expected an integer of at least 1; got {self.trials!r}. Give the largest "
+                "possible count."
+            )
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if value.shape != () or not 0 < value < np.inf:
-                raise ValueError(f"{name}: expected one positive number; got {value!s}. Give a float.")
+                raise ValueError(
+                    f"{name}: expected one positive number; got {value!s}. Give a float."
+                )
 
     @property
     def n_values(self) -> int:
@@ -57,18 +67,28 @@ class BetaBinomial(LatentVariableModel):
     def value_probabilities(self) -> np.ndarray:
         """The beta-binomial probability of each count."""
         x, alpha, beta = np.arange(self.n_values), np.asarray(self.alpha), np.asarray(self.beta)
-        return np.exp(self.log_choices + special.betaln(alpha + x, beta + self.trials - x) - special.betaln(alpha, beta))
+        return np.exp(
+            self.log_choices
+            + special.betaln(alpha + x, beta + self.trials - x)
+            - special.betaln(alpha, beta)
+        )
 
     @property
     def log_choices(self) -> np.ndarray:
-        """The logs of the binomial coefficients, in which ``trials`` stands over 0, 1, ..., ``trials``."""
+        """The logs of the binomial coefficients, in which ``trials`` stands over 0, 1, ...,
+        ``trials``.
+        """
         x = np.arange(self.n_values)
         return -special.betaln(x + 1, self.trials - x + 1) - np.log(self.trials + 1)
 
     # -------------------------------------------------- densities
 
     def log_prior(self, z):
-        return (self.alpha - 1) * jnp.log(z) + (self.beta - 1) * jnp.log1p(-z) - log_beta(self.alpha, self.beta)
+        return (
+            (self.alpha - 1) * jnp.log(z)
+            + (self.beta - 1) * jnp.log1p(-z)
+            - log_beta(self.alpha, self.beta)
+        )
 
     def log_likelihood(self, x, z):
         return jnp.sum(jnp.where(x >= 0, self.log_binomial(jnp.maximum(x, 0), z), 0.0))
@@ -82,7 +102,9 @@ class BetaBinomial(LatentVariableModel):
     def likelihood_ratios(self, x, values, z):
         """p(x with x_d -> v | theta) / p(x | theta)."""
         old, new = jnp.maximum(x, 0)[:, None], jnp.maximum(values, 0)
-        return jnp.exp(self.log_choose(new) - self.log_choose(old) + (new - old) * self.unconstrain(z))
+        return jnp.exp(
+            self.log_choose(new) - self.log_choose(old) + (new - old) * self.unconstrain(z)
+        )
 
     def constrain(self, u):
         return inside(jax.nn.sigmoid(u))

@@ -21,10 +21,12 @@ LARGEST = 2**20  # assignments of nodes to blocks that are enumerated where that
 
 
 class StochasticBlockModel(LatentVariableModel):
-    """Graphs of N nodes: each node's block is drawn from ``weights``, and nodes of blocks a and b join with `probabilities[a, b]`.
+    """Graphs of N nodes: each node's block is drawn from ``weights``, and nodes of blocks a and b
+    join with `probabilities[a, b]`.
 
-    An observation is the 0s and 1s above the diagonal of an adjacency matrix (``lksd.graphs.edges``); the functions that
-    take data also take the matrices themselves, (n, N, N).
+    An observation is the 0s and 1s above the diagonal of an adjacency matrix
+    (``lksd.graphs.edges``); the functions that take data also take the matrices themselves, (n, N,
+    N).
 
     Parameters
     ----------
@@ -52,21 +54,27 @@ class StochasticBlockModel(LatentVariableModel):
 
     def __check_init__(self):
         count = self.weights.size
-        if self.weights.shape != (count,) or self.probabilities.shape != (count, count) or not count:
+        if (
+            self.weights.shape != (count,)
+            or self.probabilities.shape != (count, count)
+            or not count
+        ):
             raise ValueError(
-                "StochasticBlockModel: expected weights (K,) and probabilities (K, K); "
-                f"got {self.weights.shape} and {self.probabilities.shape}. Give one row for each block."
+                "StochasticBlockModel: expected weights (K,) and probabilities (K, K); got "
+                f"{self.weights.shape} and {self.probabilities.shape}. Give one row for each block."
             )
         check_size("nodes", self.nodes)
         check_weights(self.weights)
         if not ((self.probabilities > 0) & (self.probabilities < 1)).all():
             raise ValueError(
-                "probabilities: expected numbers strictly between 0 and 1, so that no graph is impossible; "
-                f"got {self.probabilities.min():g} to {self.probabilities.max():g}. Move them inside."
+                "probabilities: expected numbers strictly between 0 and 1, so that no graph is "
+                f"impossible; got {self.probabilities.min():g} to {self.probabilities.max():g}. "
+                "Move them inside."
             )
         if not np.allclose(self.probabilities, self.probabilities.T):
             raise ValueError(
-                "probabilities: expected a symmetric matrix, since edges have no direction. Average it with its transpose."
+                "probabilities: expected a symmetric matrix, since edges have no direction. "
+                "Average it with its transpose."
             )
 
     @property
@@ -95,16 +103,22 @@ class StochasticBlockModel(LatentVariableModel):
         key_z, key_x = jax.random.split(key)
         z = jax.random.categorical(key_z, jnp.log(self.weights), shape=(self.nodes,))
         chances = self.edge_chances(z)
-        return z, (jax.random.uniform(key_x, chances.shape, chances.dtype) < chances).astype(jnp.int32)
+        return z, (jax.random.uniform(key_x, chances.shape, chances.dtype) < chances).astype(
+            jnp.int32
+        )
 
     def initial(self, key, x):
         """A draw from the prior."""
-        return jax.random.categorical(key, jnp.log(self.weights), shape=(self.nodes,)).astype(jnp.int32)
+        return jax.random.categorical(key, jnp.log(self.weights), shape=(self.nodes,)).astype(
+            jnp.int32
+        )
 
     # -------------------------------------------------- given the blocks of the other nodes
 
     def votes(self, x, z):
-        """log p(x_ij | z_i = a, z_j) for nodes i and j and every block a, 0 for j = i: (N, N, K)."""
+        """log p(x_ij | z_i = a, z_j) for nodes i and j and every block a, 0 for j = i:
+        (N, N, K).
+        """
         matrix = jnp.zeros((self.nodes, self.nodes), bool).at[self.pairs].set(x == 1)
         matrix = matrix | matrix.T
         chances = jnp.asarray(self.probabilities)[z]  # (N, K), of j to each block
@@ -113,7 +127,10 @@ class StochasticBlockModel(LatentVariableModel):
 
     def gibbs(self, key, x, z):
         """One sweep: each node's block given all others."""
-        table = jnp.log(jnp.stack([1 - jnp.asarray(self.probabilities), jnp.asarray(self.probabilities)]))  # (2, K, K)
+        # (2, K, K)
+        table = jnp.log(
+            jnp.stack([1 - jnp.asarray(self.probabilities), jnp.asarray(self.probabilities)])
+        )
         matrix = jnp.zeros((self.nodes, self.nodes), jnp.int32).at[self.pairs].set(x)
         matrix, numbers = matrix + matrix.T, jnp.arange(self.nodes)
 
@@ -123,12 +140,16 @@ class StochasticBlockModel(LatentVariableModel):
             logs = jnp.log(self.weights) + jnp.sum(votes, 0)
             return z.at[i].set(pick(uniform, jnp.exp(logs - jnp.max(logs))).astype(z.dtype)), None
 
-        return jax.lax.scan(visit, z, (numbers, matrix, jax.random.uniform(key, (self.nodes,), float)))[0]
+        return jax.lax.scan(
+            visit, z, (numbers, matrix, jax.random.uniform(key, (self.nodes,), float))
+        )[0]
 
     def likelihood_ratios(self, x, values, z):
         """p(x with x_e -> v | z) / p(x | z)."""
         chances = self.edge_chances(z)[:, None]
-        return jnp.where(values == 1, chances, 1 - chances) / jnp.where(x[:, None] == 1, chances, 1 - chances)
+        return jnp.where(values == 1, chances, 1 - chances) / jnp.where(
+            x[:, None] == 1, chances, 1 - chances
+        )
 
     def averaged_ratios(self, x, values, z):
         """The same with the blocks a, b of both nodes of the edge integrated out given the others':
@@ -136,10 +157,15 @@ class StochasticBlockModel(LatentVariableModel):
         votes = self.votes(x, z)
         logs = jnp.log(self.weights) + jnp.sum(votes, 1)  # (N, K)
         first, second = self.pairs
-        of_first, of_second = logs[first] - votes[first, second], logs[second] - votes[second, first]
+        of_first, of_second = (
+            logs[first] - votes[first, second],
+            logs[second] - votes[second, first],
+        )
         joint = jax.nn.softmax(of_first)[:, :, None] * jax.nn.softmax(of_second)[:, None, :]
         chance = jnp.sum(joint * self.probabilities, (1, 2))[:, None]
-        return jnp.where(values == 1, chance, 1 - chance) / jnp.where(x[:, None] == 1, chance, 1 - chance)
+        return jnp.where(values == 1, chance, 1 - chance) / jnp.where(
+            x[:, None] == 1, chance, 1 - chance
+        )
 
     # -------------------------------------------------- exact, for few nodes
 
@@ -150,12 +176,14 @@ class StochasticBlockModel(LatentVariableModel):
         """p(x with x_e -> v) / p(x), by enumeration of all blocks."""
         if self.n_latent_values**self.nodes > LARGEST:
             raise ValueError(
-                f"exact: {self.nodes} nodes in {self.n_latent_values} blocks can be assigned in more than {LARGEST:,} ways. "
-                "Leave exact=None to estimate the scores."
+                f"exact: {self.nodes} nodes in {self.n_latent_values} blocks can be assigned in "
+                f"more than {LARGEST:,} ways. Leave exact=None to estimate the scores."
             )
         every = np.array(list(itertools.product(range(self.n_latent_values), repeat=self.nodes)))
         chances: Any = jax.vmap(self.edge_chances)(jnp.asarray(every))  # (K^N, E)
         own = jnp.where(x == 1, chances, 1 - chances)
-        posterior = jax.nn.softmax(jnp.sum(jnp.log(self.weights)[every], 1) + jnp.sum(jnp.log(own), 1))
+        posterior = jax.nn.softmax(
+            jnp.sum(jnp.log(self.weights)[every], 1) + jnp.sum(jnp.log(own), 1)
+        )
         up, down = posterior @ (chances / own), posterior @ ((1 - chances) / own)
         return jnp.where(values == 1, up[:, None], down[:, None])

@@ -1,4 +1,6 @@
-"""Models made of other models: averaged over draws of their parameters, or with Gaussian noise added."""
+"""Models made of other models: averaged over draws of their parameters, or with Gaussian noise
+added.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,29 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from .._jax import as_float64
-from .base import Discrete, HasGibbs, HasMarginal, HasPosterior, LatentVariableModel, Simulates, Smooths, simulation, start_of
+from .base import (
+    Discrete,
+    HasGibbs,
+    HasMarginal,
+    HasPosterior,
+    LatentVariableModel,
+    Simulates,
+    Smooths,
+    simulation,
+    start_of,
+)
 
-ARRAYS = (float, np.ndarray, np.floating, jax.Array)  # as fields; integers, booleans and strings are static
+# as fields; integers, booleans and strings are static
+ARRAYS = (float, np.ndarray, np.floating, jax.Array)
 CANDIDATES = 16  # draws among which the index moves in one step
 
 
 class PosteriorPredictive(LatentVariableModel):
     """The mixture of one model over M draws of its parameters, each with weight 1/M.
 
-    The hypothesis tested concerns this mixture of M draws, not the limit of infinitely many: the error of
-    the draws is common to all observations. The model's densities must contain every term that depends on
-    the parameters drawn.
+    The hypothesis tested concerns this mixture of M draws, not the limit of infinitely many: the
+    error of the draws is common to all observations. The model's densities must contain every term
+    that depends on the parameters drawn.
 
     Parameters
     ----------
@@ -37,40 +50,60 @@ class PosteriorPredictive(LatentVariableModel):
     --------
     >>> import numpy as np, lksd
     >>> weights = np.random.default_rng(0).normal(size=(50, 3, 1))  # 50 draws
-    >>> lksd.models.PosteriorPredictive(lksd.models.PPCA, {"weight": weights, "noise_scale": np.ones(50)}).size
+    >>> draws = {"weight": weights, "noise_scale": np.ones(50)}
+    >>> lksd.models.PosteriorPredictive(lksd.models.PPCA, draws).size
     50
     """
 
     models: LatentVariableModel  # every array has a leading axis of M draws
     size: int
 
-    def __init__(self, model: LatentVariableModel | Callable[..., LatentVariableModel], draws: Mapping[str, Any]):
-        arrays = {name: as_float64(values) for name, values in draws.items()} if isinstance(draws, Mapping) else {}
+    def __init__(
+        self,
+        model: LatentVariableModel | Callable[..., LatentVariableModel],
+        draws: Mapping[str, Any],
+    ):
+        arrays = (
+            {name: as_float64(values) for name, values in draws.items()}
+            if isinstance(draws, Mapping)
+            else {}
+        )
         sizes = {name: values.shape[0] if values.ndim else 0 for name, values in arrays.items()}
         if len(set(sizes.values())) != 1 or 0 in sizes.values():
             raise ValueError(
-                f"draws: expected a dict of arrays with the same number of draws along their first axis; got {sizes or draws!r}. "
-                "Name the parameters, for example {'weight': draws_of_weight}."
+                "draws: expected a dict of arrays with the same number of draws along their first "
+                f"axis; got {sizes or draws!r}. Name the parameters, for example {{'weight': "
+                "draws_of_weight}."
             )
         self.size = next(iter(sizes.values()))
 
         def build(index: int):
             given = {name: values[index] for name, values in arrays.items()}
             try:
-                return replace(model, **given) if isinstance(model, LatentVariableModel) else model(**given)
+                return (
+                    replace(model, **given)
+                    if isinstance(model, LatentVariableModel)
+                    else model(**given)
+                )
             except (ValueError, TypeError) as error:
-                raise ValueError(f"draws: number {index} makes no model ({error}). Check the names and shapes.") from error
+                raise ValueError(
+                    f"draws: number {index} makes no model ({error}). Check the names and shapes."
+                ) from error
 
         one = [build(index) for index in range(self.size)]
-        if not isinstance(one[0], LatentVariableModel) or not (one[0].normalised and one[0].complete):
+        if not isinstance(one[0], LatentVariableModel) or not (
+            one[0].normalised and one[0].complete
+        ):
             raise TypeError(
-                "model: expected a LatentVariableModel whose densities have every term that depends on its parameters, or a "
-                f"function that makes one; got {model!r}. Draws can be averaged only where their densities can be compared."
+                "model: expected a LatentVariableModel whose densities have every term that "
+                f"depends on its parameters, or a function that makes one; got {model!r}. Draws "
+                "can be averaged only where their densities can be compared."
             )
         if isinstance(one[0], Discrete):
             raise TypeError(
-                f"model: expected a model of real observations; {one[0]} describes integers, whose draws cannot be averaged yet. "
-                "Compare it at one value of the parameters, such as their mean."
+                f"model: expected a model of real observations; {one[0]} describes integers, whose "
+                "draws cannot be averaged yet. Compare it at one value of the parameters, such as "
+                "their mean."
             )
         self.models = jax.tree.map(stacked, *one)
 
@@ -88,7 +121,9 @@ class PosteriorPredictive(LatentVariableModel):
 
     def chosen(self, index) -> Any:
         """The model with the parameters of one draw."""
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[index] if isinstance(leaf, ARRAYS) else leaf, self.models)
+        return jax.tree.map(
+            lambda leaf: jnp.asarray(leaf)[index] if isinstance(leaf, ARRAYS) else leaf, self.models
+        )
 
     def log_prior(self, z):
         index, latent = z
@@ -123,7 +158,9 @@ class PosteriorPredictive(LatentVariableModel):
         return (index, latent), x
 
     def gibbs(self, key, x, z):
-        """The latent as the model offers; then the index given the latent, among the present draw and a few others."""
+        """The latent as the model offers; then the index given the latent, among the present draw
+        and a few others.
+        """
         index, latent = z
         key_latent, key_others, key_choice = jax.random.split(key, 3)
         if isinstance(self.models, HasGibbs):
@@ -137,7 +174,9 @@ class PosteriorPredictive(LatentVariableModel):
             model = self.chosen(candidate)
             return model.log_prior(latent) + model.log_likelihood(x, latent)
 
-        return candidates[jax.random.categorical(key_choice, jax.vmap(log_joint)(candidates))], latent
+        return candidates[
+            jax.random.categorical(key_choice, jax.vmap(log_joint)(candidates))
+        ], latent
 
     @property
     def log_marginal(self):
@@ -151,20 +190,25 @@ class PosteriorPredictive(LatentVariableModel):
 
     @property
     def note(self) -> str:
-        return f"the hypothesis concerns the mixture of the {self.size} draws given; their own error is not in the p-value."
+        return (
+            f"the hypothesis concerns the mixture of the {self.size} draws given; their own error "
+            "is not in the p-value."
+        )
 
     def __str__(self) -> str:
         return f"PosteriorPredictive({self.models}, {self.size} draws)"
 
 
 def stacked(*leaves):
-    """One field of all draws' models: arrays and numbers along a new axis; anything else must be the same for all."""
+    """One field of all draws' models: arrays and numbers along a new axis; anything else must be
+    the same for all.
+    """
     if isinstance(leaves[0], ARRAYS):
         return np.stack(leaves)
     if any(leaf != leaves[0] for leaf in leaves):
         raise TypeError(
-            f"draws: expected parameters that are numbers or arrays; got a field that differs between draws, {leaves[0]!r} in the "
-            "first. Make it an array."
+            "draws: expected parameters that are numbers or arrays; got a field that differs "
+            f"between draws, {leaves[0]!r} in the first. Make it an array."
         )
     return leaves[0]
 
@@ -217,12 +261,18 @@ class Smoothed(LatentVariableModel):
 
     def sweep(self, key, x, z):
         inner, y = z
-        return (self.model.gibbs(key, y, inner) if isinstance(self.model, HasGibbs) else self.model.sample_posterior(key, y)), y
+        return (
+            self.model.gibbs(key, y, inner)
+            if isinstance(self.model, HasGibbs)
+            else self.model.sample_posterior(key, y)
+        ), y
 
     def __str__(self) -> str:
         return f"smoothed {self.model}"
 
 
 def smoothed(model: Any, scale) -> Any:
-    """The law of x + scale * noise for x from ``model``: the model's own ``smoothed(scale)``, or noise as one more latent."""
+    """The law of x + scale * noise for x from ``model``: the model's own ``smoothed(scale)``, or
+    noise as one more latent.
+    """
     return model.smoothed(scale) if isinstance(model, Smooths) else Smoothed(model, scale)

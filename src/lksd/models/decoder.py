@@ -22,10 +22,11 @@ class Decoder(LatentVariableModel):
     Parameters
     ----------
     network : callable
-        Takes z of shape (Dz,) and returns the mean of x, of any shape with D numbers. An Equinox module, a Flax ``nnx`` module, a
-        Flax ``linen`` module bound to its variables (``module.bind(variables)``), or any function in ``jax.numpy``. Weights are
-        computed with in double precision. Networks with dropout must be in inference mode. Weights of a Flax module are those
-        that it has now: make a new decoder after further training.
+        Takes z of shape (Dz,) and returns the mean of x, of any shape with D numbers. An Equinox
+        module, a Flax ``nnx`` module, a Flax ``linen`` module bound to its variables
+        (``module.bind(variables)``), or any function in ``jax.numpy``. Weights are computed with in
+        double precision. Networks with dropout must be in inference mode. Weights of a Flax module
+        are those that it has now: make a new decoder after further training.
     noise : float or (D,) array
         The standard deviation of x given z.
     latent_dim : int, optional
@@ -48,24 +49,34 @@ class Decoder(LatentVariableModel):
 
     def __init__(self, network: Any, noise: Any, latent_dim: int | None = None):
         if not callable(network):
-            raise TypeError(f"network: expected a function of z; got {type(network).__name__}. Give the decoder itself.")
+            raise TypeError(
+                f"network: expected a function of z; got {type(network).__name__}. Give the "
+                "decoder itself."
+            )
         self.network = as_pytree(network)
         self.noise = noise
         self.latent_dim = found_dim(self.network) if latent_dim is None else latent_dim
 
     def __check_init__(self):
         try:
-            shape = jax.eval_shape(self.network, jax.ShapeDtypeStruct((self.latent_dim,), jnp.float32)).shape
+            shape = jax.eval_shape(
+                self.network, jax.ShapeDtypeStruct((self.latent_dim,), jnp.float32)
+            ).shape
         except Exception as error:
             raise ValueError(
-                f"network: it fails at z of shape ({self.latent_dim},) ({reason_of(error)}). "
-                "Give a network that takes one z without a batch axis, and its latent_dim."
+                f"network: it fails at z of shape ({self.latent_dim},) ({reason_of(error)}). Give "
+                "a network that takes one z without a batch axis, and its latent_dim."
             ) from error
         dim = int(np.prod(shape))
-        if self.noise.shape not in ((), (dim,)) or not (self.noise > 0).all() or not np.isfinite(self.noise).all():
+        if (
+            self.noise.shape not in ((), (dim,))
+            or not (self.noise > 0).all()
+            or not np.isfinite(self.noise).all()
+        ):
             raise ValueError(
-                f"noise: expected a positive number, or {dim} of them; got shape {self.noise.shape}, the smallest "
-                f"{self.noise.min():g}. Give the standard deviation of x given z."
+                f"noise: expected a positive number, or {dim} of them; got shape "
+                f"{self.noise.shape}, the smallest {self.noise.min():g}. Give the standard "
+                "deviation of x given z."
             )
 
     def mean(self, z):
@@ -76,7 +87,9 @@ class Decoder(LatentVariableModel):
         return -(jnp.sum(z**2) + z.size * LOG_2PI) / 2
 
     def log_likelihood(self, x, z):
-        return -jnp.sum(((x - self.mean(z)) / self.noise) ** 2 + 2 * jnp.log(self.noise) + LOG_2PI) / 2
+        return (
+            -jnp.sum(((x - self.mean(z)) / self.noise) ** 2 + 2 * jnp.log(self.noise) + LOG_2PI) / 2
+        )
 
     @simulation
     def sample(self, key):
@@ -119,7 +132,8 @@ def as_pytree(network: Any) -> Any:
     if any(kind.startswith("flax.linen.") for kind in kinds):
         if network.scope is None:
             raise TypeError(
-                "network: expected a Flax linen module with its variables; this one has none. Give module.bind({'params': params})."
+                "network: expected a Flax linen module with its variables; this one has none. Give "
+                "module.bind({'params': params})."
             )
         return Bound(*network.unbind())
     return network
@@ -127,11 +141,16 @@ def as_pytree(network: Any) -> Any:
 
 def found_dim(network: Any) -> int:
     """The one size among those of the weights that the network takes."""
-    sizes = sorted({size for leaf in jax.tree.leaves(network) if hasattr(leaf, "shape") for size in leaf.shape})
+    sizes = sorted(
+        {size for leaf in jax.tree.leaves(network) if hasattr(leaf, "shape") for size in leaf.shape}
+    )
     fitting = [size for size in sizes if takes(network, size)]
     if len(fitting) != 1:
         which = f"{len(fitting)} sizes fit" if fitting else "none fits"
-        raise ValueError(f"latent_dim: expected the weights to show the size of z; {which}. Give latent_dim=, the length of z.")
+        raise ValueError(
+            f"latent_dim: expected the weights to show the size of z; {which}. Give latent_dim=, "
+            "the length of z."
+        )
     return fitting[0]
 
 

@@ -1,7 +1,7 @@
 """Dirichlet process mixtures of Gaussians, conditioned on training data (Section 4.2, Appendix A).
 
-The cluster means are integrated out: the latent is the partition of the training data alone, and given it
-the predictive density of a new observation is a finite Gaussian mixture.
+The cluster means are integrated out: the latent is the partition of the training data alone, and
+given it the predictive density of a new observation is a finite Gaussian mixture.
 """
 
 from __future__ import annotations
@@ -45,19 +45,26 @@ class DirichletProcessMixture(LatentVariableModel):
 
     def __check_init__(self):
         if self.train.ndim != 2 or 0 in self.train.shape:
-            raise ValueError(f"train: expected an (n_train, D) array; got shape {self.train.shape}. Give one row a training point.")
+            raise ValueError(
+                f"train: expected an (n_train, D) array; got shape {self.train.shape}. Give one "
+                "row a training point."
+            )
         check_finite("train", self.train)
         for name in ("base_mean", "base_variance", "likelihood_variance"):
             value = getattr(self, name)
             if value.shape not in ((), self.train.shape[1:]):
                 raise ValueError(
-                    f"{name}: expected a number or shape {self.train.shape[1:]}; got {value.shape}. Give one for each coordinate."
+                    f"{name}: expected a number or shape {self.train.shape[1:]}; got "
+                    f"{value.shape}. Give one for each coordinate."
                 )
             check_finite(name, np.atleast_1d(value))
         for name in ("base_variance", "likelihood_variance", "concentration"):
             value = getattr(self, name)
             if not (value > 0).all():
-                raise ValueError(f"{name}: expected positive; got {value}. Variances and the total mass are positive.")
+                raise ValueError(
+                    f"{name}: expected positive; got {value}. Variances and the total mass are "
+                    "positive."
+                )
 
     complete: ClassVar[bool] = False  # p(train) is missing
     support: ClassVar[Any] = "real"
@@ -65,7 +72,9 @@ class DirichletProcessMixture(LatentVariableModel):
     # -------------------------------------------------- the partition of the training data
 
     def log_prior(self, z):
-        """log p(partition | train), up to a constant: the urn scheme times each cluster's marginal likelihood."""
+        """log p(partition | train), up to a constant: the urn scheme times each cluster's marginal
+        likelihood.
+        """
         counts, sums = self.clusters(z)
         return jnp.sum(self.log_block(counts, sums))
 
@@ -78,17 +87,25 @@ class DirichletProcessMixture(LatentVariableModel):
         """What a cluster adds to the log posterior of a partition; 0 for an empty one."""
         ratio = jnp.broadcast_to(self.base_variance / self.likelihood_variance, sums.shape[1:])
         shrunk = 1 + counts[:, None] * ratio
-        log_marginal = jnp.sum(sums**2 * ratio / (self.likelihood_variance * shrunk) - jnp.log(shrunk), -1) / 2
+        log_marginal = (
+            jnp.sum(sums**2 * ratio / (self.likelihood_variance * shrunk) - jnp.log(shrunk), -1) / 2
+        )
         filled = counts > 0
         urn = jnp.log(self.concentration) + gammaln(jnp.where(filled, counts, 1.0))
         return jnp.where(filled, urn + log_marginal, 0.0)
 
     def log_predictives(self, x, counts, sums):
-        """log N(x; .) for a cluster with these members, its mean integrated out; an empty one is the base measure's."""
+        """log N(x; .) for a cluster with these members, its mean integrated out; an empty one is
+        the base measure's.
+        """
         gain, variance = self.predictive(counts[:, None])  # one column, or one for each coordinate
         squares = (x - self.base_mean - gain * sums) ** 2
         repeats = x.shape[-1] // variance.shape[-1]
-        quadratic = jnp.sum(squares, -1) / variance[:, 0] if repeats > 1 else jnp.sum(squares / variance, -1)
+        quadratic = (
+            jnp.sum(squares, -1) / variance[:, 0]
+            if repeats > 1
+            else jnp.sum(squares / variance, -1)
+        )
         return -(quadratic + repeats * jnp.sum(jnp.log(variance), -1) + x.shape[-1] * LOG_2PI) / 2
 
     def predictive(self, counts):
@@ -100,10 +117,11 @@ class DirichletProcessMixture(LatentVariableModel):
         return jax.random.randint(key, (len(self.train),), 0, len(self.train))
 
     def sweep(self, uniforms, labels):
-        """Random-scan Gibbs, reversible for p(partition | train): n_train times one label given the others.
+        """Random-scan Gibbs, reversible for p(partition | train): n_train times one label given the
+        others.
 
-        ``uniforms`` are 2 n_train numbers in (0, 1): half for the choice of places, half for the labels. Returns the
-        labels, and size and sum of each cluster.
+        ``uniforms`` are 2 n_train numbers in (0, 1): half for the choice of places, half for the
+        labels. Returns the labels, and size and sum of each cluster.
         """
         count = len(self.train)
         counts, sums = self.clusters(labels)
@@ -114,10 +132,15 @@ class DirichletProcessMixture(LatentVariableModel):
             site = jnp.minimum((uniforms[0] * count).astype(labels.dtype), count - 1)
             own = places == labels[site]
             counts, sums = counts - own, sums - jnp.where(own[:, None], centred[site], 0.0)
-            new = places == jnp.argmin(counts)  # an empty place: there is one, the site's own if no other
-            # The largest density has a positive weight: those of empty places are all the new cluster's.
+            # an empty place: there is one, the site's own if no other
+            new = places == jnp.argmin(counts)
+            # The largest density has a positive weight: those of empty places are all the new
+            # cluster's.
             log_densities = self.log_predictives(self.train[site], counts, sums)
-            below = jnp.cumsum(jnp.where(new, self.concentration, counts) * jnp.exp(log_densities - jnp.max(log_densities)))
+            below = jnp.cumsum(
+                jnp.where(new, self.concentration, counts)
+                * jnp.exp(log_densities - jnp.max(log_densities))
+            )
             own = places == jnp.sum(below < uniforms[1] * below[-1])
             labels = jnp.where(places == site, jnp.argmax(own).astype(labels.dtype), labels)
             return (labels, counts + own, sums + jnp.where(own[:, None], centred[site], 0.0)), None
@@ -127,19 +150,29 @@ class DirichletProcessMixture(LatentVariableModel):
     # -------------------------------------------------- a new observation
 
     def log_likelihood(self, x, z):
-        """log p(x | partition): an old cluster with probability proportional to its size, or a new one."""
+        """log p(x | partition): an old cluster with probability proportional to its size, or a new
+        one.
+        """
         counts, sums = self.clusters(z)
         return self.log_mixture(x, counts, sums)
 
     def log_mixture(self, x, weights, sums, counts=None):
-        """The predictive mixture; ``weights`` are the (expected) sizes of clusters of ``counts`` members."""
+        """The predictive mixture; ``weights`` are the (expected) sizes of clusters of ``counts``
+        members.
+        """
         counts = weights if counts is None else counts
         old = jnp.log(weights) + self.log_predictives(x, counts, sums)
-        new = jnp.log(self.concentration) + self.log_predictives(x, jnp.zeros(1), jnp.zeros((1, x.shape[0])))
-        return logsumexp(jnp.concatenate([old, new])) - jnp.log(len(self.train) + self.concentration)
+        new = jnp.log(self.concentration) + self.log_predictives(
+            x, jnp.zeros(1), jnp.zeros((1, x.shape[0]))
+        )
+        return logsumexp(jnp.concatenate([old, new])) - jnp.log(
+            len(self.train) + self.concentration
+        )
 
     def gibbs(self, key, x, z):
-        """A sweep over the training data as proposal, accepted by p(x | z') / p(x | z): the sweep is reversible for p(z)."""
+        """A sweep over the training data as proposal, accepted by p(x | z') / p(x | z): the sweep
+        is reversible for p(z).
+        """
         uniforms = jax.random.uniform(key, (2 * len(self.train) + 1,), x.dtype)
         proposal, counts, sums = self.sweep(uniforms[1:], z)
         log_ratio = self.log_mixture(x, counts, sums) - self.log_likelihood(x, z)
@@ -152,7 +185,10 @@ class DirichletProcessMixture(LatentVariableModel):
         uniforms = jax.random.uniform(key_sweeps, (SWEEPS, 2 * len(self.train)))
         z = jax.lax.scan(lambda labels, one: (self.sweep(one, labels)[0], None), start, uniforms)[0]
         counts, sums = self.clusters(z)
-        counts, sums = jnp.append(counts, 0.0), jnp.concatenate([sums, jnp.zeros((1, sums.shape[1]))])
+        counts, sums = (
+            jnp.append(counts, 0.0),
+            jnp.concatenate([sums, jnp.zeros((1, sums.shape[1]))]),
+        )
         weights = counts.at[-1].set(self.concentration)
         label = jax.random.categorical(key_label, jnp.log(weights))
         gain, variance = self.predictive(counts[label])
@@ -161,7 +197,9 @@ class DirichletProcessMixture(LatentVariableModel):
 
     @property
     def log_marginal(self):
-        """log p(x | train) as a function of x, by all partitions of a small training set; None for a larger one."""
+        """log p(x | train) as a function of x, by all partitions of a small training set; None for
+        a larger one.
+        """
         return self.enumerated if len(self.train) <= ENUMERATED else None
 
     def enumerated(self, x):
@@ -178,11 +216,17 @@ def subsets(count: int) -> np.ndarray:
 
 @cache
 def partitions(count: int) -> np.ndarray:
-    """Which subsets are the blocks of each partition of ``count`` points: (Bell(count), 2^count - 1) zeros and ones."""
+    """Which subsets are the blocks of each partition of ``count`` points: (Bell(count), 2^count -
+    1) zeros and ones.
+    """
     found: list[list[int]] = [[]]
     for point in range(count):
         alone = [[*blocks, 1 << point] for blocks in found]
-        joined = [[*blocks[:k], block | 1 << point, *blocks[k + 1 :]] for blocks in found for k, block in enumerate(blocks)]
+        joined = [
+            [*blocks[:k], block | 1 << point, *blocks[k + 1 :]]
+            for blocks in found
+            for k, block in enumerate(blocks)
+        ]
         found = alone + joined
     table = np.zeros((len(found), 2**count - 1))
     for row, blocks in zip(table, found, strict=True):

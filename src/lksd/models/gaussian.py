@@ -41,10 +41,19 @@ class LinearGaussian(LatentVariableModel):
         return -(jnp.sum(z**2) + z.size * LOG_2PI) / 2
 
     def log_likelihood(self, x, z):
-        return -jnp.sum((x - self.matrix @ z - self.location) ** 2 / self.variances + jnp.log(self.variances) + LOG_2PI) / 2
+        return (
+            -jnp.sum(
+                (x - self.matrix @ z - self.location) ** 2 / self.variances
+                + jnp.log(self.variances)
+                + LOG_2PI
+            )
+            / 2
+        )
 
     def log_likelihood_at(self, x):
-        """The same as a function of z, up to a constant: b'z - z'G z / 2, with D in b and G alone."""
+        """The same as a function of z, up to a constant: b'z - z'G z / 2, with D in b
+        and G alone.
+        """
         scaled = self.matrix.T / self.variances
         b, gram = scaled @ (x - self.location), scaled @ self.matrix
         return lambda z: b @ z - z @ gram @ z / 2
@@ -71,7 +80,9 @@ class LinearGaussian(LatentVariableModel):
     def sample_posterior(self, key, x):
         mean, precision = self.posterior(x)
         noise = jax.random.normal(key, mean.shape, mean.dtype)
-        return mean + jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(precision), noise, lower=True, trans=1)
+        return mean + jax.scipy.linalg.solve_triangular(
+            jnp.linalg.cholesky(precision), noise, lower=True, trans=1
+        )
 
     def log_marginal(self, x):
         """log N(x; location, A A' + diag(variances)): p(x, z) / p(z | x) at the posterior mean."""
@@ -100,7 +111,9 @@ class PPCA(LinearGaussian):
     weight: np.ndarray = eqx.field(converter=as_float64)
     noise_scale: np.ndarray = eqx.field(converter=as_float64)
     mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
-    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=as_columns, kw_only=True)  # type: ignore[misc]
+    columns: tuple[str, ...] | None = eqx.field(  # type: ignore[misc]
+        default=None, static=True, converter=as_columns, kw_only=True
+    )
 
     def __check_init__(self):
         check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), self.mean)
@@ -130,10 +143,19 @@ class FactorAnalysis(LinearGaussian):
     loadings: np.ndarray = eqx.field(converter=as_float64)
     noise_variance: np.ndarray = eqx.field(converter=as_float64)
     mean: np.ndarray = eqx.field(default=0.0, converter=as_float64)
-    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=as_columns, kw_only=True)  # type: ignore[misc]
+    columns: tuple[str, ...] | None = eqx.field(  # type: ignore[misc]
+        default=None, static=True, converter=as_columns, kw_only=True
+    )
 
     def __check_init__(self):
-        check_shapes("loadings", self.loadings, "noise_variance", self.noise_variance, self.loadings.shape[:1], self.mean)
+        check_shapes(
+            "loadings",
+            self.loadings,
+            "noise_variance",
+            self.noise_variance,
+            self.loadings.shape[:1],
+            self.mean,
+        )
         check_columns(self.columns, len(self.loadings))
 
     @property
@@ -147,15 +169,20 @@ class FactorAnalysis(LinearGaussian):
 
 def check_shapes(name, matrix, noise_name, noise, noise_shape, mean) -> None:
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"{name}: expected a (D, Dz) matrix; got shape {matrix.shape}. Give one row for each coordinate of x.")
+        raise ValueError(
+            f"{name}: expected a (D, Dz) matrix; got shape {matrix.shape}. Give one row for each "
+            "coordinate of x."
+        )
     if noise.shape != noise_shape or not (noise > 0).all():
         raise ValueError(
-            f"{noise_name}: expected positive numbers of shape {noise_shape}; got shape {noise.shape}, "
-            f"the smallest {noise.min():g}. Noise of zero makes the density degenerate."
+            f"{noise_name}: expected positive numbers of shape {noise_shape}; got shape "
+            f"{noise.shape}, the smallest {noise.min():g}. Noise of zero makes the density "
+            "degenerate."
         )
     if mean.shape not in ((), matrix.shape[:1]):
         raise ValueError(
-            f"mean: expected a number or shape {matrix.shape[:1]}; got {mean.shape}. Give one for each coordinate of x."
+            f"mean: expected a number or shape {matrix.shape[:1]}; got {mean.shape}. Give one for "
+            "each coordinate of x."
         )
     for part_name, part in ((name, matrix), (noise_name, noise), ("mean", mean)):
         check_finite(part_name, np.atleast_1d(part))

@@ -1,4 +1,6 @@
-"""Finite mixtures of Gaussians, and of von Mises-Fisher laws on the unit sphere; the latent is the component."""
+"""Finite mixtures of Gaussians, and of von Mises-Fisher laws on the unit sphere; the latent is the
+component.
+"""
 
 from __future__ import annotations
 
@@ -59,25 +61,34 @@ class GaussianMixture(FiniteMixture):
     weights: np.ndarray = eqx.field(converter=as_float64)
     means: np.ndarray = eqx.field(converter=as_float64)
     covariances: np.ndarray = eqx.field(converter=as_float64)
-    columns: tuple[str, ...] | None = eqx.field(default=None, static=True, converter=as_columns, kw_only=True)  # type: ignore[misc]
+    columns: tuple[str, ...] | None = eqx.field(  # type: ignore[misc]
+        default=None, static=True, converter=as_columns, kw_only=True
+    )
 
     support: ClassVar[Any] = "real"
 
     def __check_init__(self):
         count, dim = self.means.shape if self.means.ndim == 2 else (0, 0)
-        if self.weights.shape != (count,) or self.covariances.shape != (count, dim, dim) or not count:
+        if (
+            self.weights.shape != (count,)
+            or self.covariances.shape != (count, dim, dim)
+            or not count
+        ):
             raise ValueError(
                 "GaussianMixture: expected weights (K,), means (K, D) and covariances (K, D, D); "
-                f"got {self.weights.shape}, {self.means.shape} and {self.covariances.shape}. Give full covariance matrices."
+                f"got {self.weights.shape}, {self.means.shape} and {self.covariances.shape}. Give "
+                "full covariance matrices."
             )
         check_weights(self.weights)
         check_columns(self.columns, dim)
         for k, covariance in enumerate(self.covariances):
-            smallest = np.linalg.eigvalsh(covariance)[0] if np.isfinite(covariance).all() else np.nan
+            smallest = (
+                np.linalg.eigvalsh(covariance)[0] if np.isfinite(covariance).all() else np.nan
+            )
             if not np.allclose(covariance, covariance.T) or not smallest > 0:
                 raise ValueError(
-                    f"covariances: expected symmetric positive definite matrices; number {k} is not "
-                    f"(smallest eigenvalue {smallest:g}). Add a small multiple of the identity."
+                    f"covariances: expected symmetric positive definite matrices; number {k} is "
+                    f"not (smallest eigenvalue {smallest:g}). Add a small multiple of the identity."
                 )
 
     def log_densities(self, x):
@@ -90,7 +101,9 @@ class GaussianMixture(FiniteMixture):
     def smoothed(self, scale) -> GaussianMixture:
         """The model of x + scale * noise."""
         added = np.diag(np.broadcast_to(np.square(scale), self.means.shape[1:]))
-        return GaussianMixture(self.weights, self.means, self.covariances + added, columns=self.columns)
+        return GaussianMixture(
+            self.weights, self.means, self.covariances + added, columns=self.columns
+        )
 
     @simulation
     def sample(self, key):
@@ -102,11 +115,15 @@ class GaussianMixture(FiniteMixture):
 
 def check_weights(weights: np.ndarray) -> None:
     if not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
-        raise ValueError(f"weights: expected positive numbers that sum to 1; they sum to {weights.sum():g}. Normalise them.")
+        raise ValueError(
+            f"weights: expected positive numbers that sum to 1; they sum to {weights.sum():g}. "
+            "Normalise them."
+        )
 
 
 class VonMisesFisherMixture(FiniteMixture):
-    """Directions: p(x | z = k) proportional to exp(concentrations[k] means[k]'x) on the unit sphere, P(z = k) = weights[k].
+    """Directions: p(x | z = k) proportional to exp(concentrations[k] means[k]'x) on the unit
+    sphere, P(z = k) = weights[k].
 
     Parameters
     ----------
@@ -119,7 +136,7 @@ class VonMisesFisherMixture(FiniteMixture):
     Examples
     --------
     >>> import jax, numpy as np, lksd
-    >>> model = lksd.models.VonMisesFisherMixture([0.5, 0.5], means=np.eye(3)[:2], concentrations=[10.0, 20.0])
+    >>> model = lksd.models.VonMisesFisherMixture([0.5, 0.5], np.eye(3)[:2], [10.0, 20.0])
     >>> z, x = model.sample(jax.random.key(0))
     >>> round(float(np.linalg.norm(x)), 6)
     1.0
@@ -133,25 +150,40 @@ class VonMisesFisherMixture(FiniteMixture):
     directional: ClassVar[bool] = True
 
     def __init__(self, weights, means, concentrations):
-        self.weights, self.means, self.concentrations = as_float64(weights), as_float64(means), as_float64(concentrations)
+        self.weights, self.means, self.concentrations = (
+            as_float64(weights),
+            as_float64(means),
+            as_float64(concentrations),
+        )
         count, dim = self.means.shape if self.means.ndim == 2 else (0, 0)
-        if self.weights.shape != (count,) or self.concentrations.shape != (count,) or not count or dim < 2:
+        if (
+            self.weights.shape != (count,)
+            or self.concentrations.shape != (count,)
+            or not count
+            or dim < 2
+        ):
             raise ValueError(
-                "VonMisesFisherMixture: expected weights (K,), means (K, D) with D at least 2, and concentrations (K,); "
-                f"got {self.weights.shape}, {self.means.shape} and {self.concentrations.shape}. Give one of each a component."
+                "VonMisesFisherMixture: expected weights (K,), means (K, D) with D at least 2, and "
+                f"concentrations (K,); got {self.weights.shape}, {self.means.shape} and "
+                f"{self.concentrations.shape}. Give one of each a component."
             )
         check_weights(self.weights)
         check_finite("means", self.means)
         if (check_finite("concentrations", self.concentrations) < 0).any():
-            raise ValueError(f"concentrations: expected numbers of at least 0; got {self.concentrations.min():g}. Turn the mean.")
+            raise ValueError(
+                "concentrations: expected numbers of at least 0; got "
+                f"{self.concentrations.min():g}. Turn the mean."
+            )
         lengths = np.linalg.norm(self.means, axis=1)
         if (off := np.abs(lengths - 1)).max() > TOLERANCE:
             raise ValueError(
-                f"means: expected unit vectors; number {int(off.argmax())} has length {lengths[off.argmax()]:.6g}. "
-                "Divide each row by its length."
+                f"means: expected unit vectors; number {int(off.argmax())} has length "
+                f"{lengths[off.argmax()]:.6g}. Divide each row by its length."
             )
         self.means = self.means / lengths[:, None]
-        self.log_normalisers = np.array([log_normaliser(dim, float(k)) for k in self.concentrations])
+        self.log_normalisers = np.array(
+            [log_normaliser(dim, float(k)) for k in self.concentrations]
+        )
 
     def log_densities(self, x):
         """log p(x | z = k) for every k, with respect to the surface measure."""
@@ -165,15 +197,20 @@ class VonMisesFisherMixture(FiniteMixture):
 
 
 def log_normaliser(dim: int, concentration: float) -> float:
-    """log of kappa^v / ((2 pi)^(D/2) I_v(kappa)), v = D/2 - 1, by the power series of the Bessel function, all terms positive."""
+    """log of kappa^v / ((2 pi)^(D/2) I_v(kappa)), v = D/2 - 1, by the power series of the Bessel
+    function, all terms positive.
+    """
     order = dim / 2 - 1
-    terms = np.arange(int(concentration) + 10 * int(np.sqrt(concentration)) + 60)  # beyond the largest, which lies below kappa/2
+    # beyond the largest, which lies below kappa/2
+    terms = np.arange(int(concentration) + 10 * int(np.sqrt(concentration)) + 60)
     logs = xlogy(2 * terms, concentration / 2) - gammaln(terms + 1) - gammaln(terms + order + 1)
     return float(order * np.log(2) - dim / 2 * np.log(2 * np.pi) - np.logaddexp.reduce(logs))
 
 
 def von_mises_fisher(key, mean, concentration):
-    """A draw by Wood's rejection sampler (1994) for the cosine w to the mean, the direction around it uniform."""
+    """A draw by Wood's rejection sampler (1994) for the cosine w to the mean, the direction around
+    it uniform.
+    """
     rest = mean.shape[0] - 1
     b = rest / (2 * concentration + jnp.sqrt(4 * concentration**2 + rest**2))
     centre = (1 - b) / (1 + b)

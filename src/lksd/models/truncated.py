@@ -1,8 +1,10 @@
-"""Probabilistic PCA on a ball (Appendix C.2): the likelihood's normaliser depends on z, by the length of weight z alone.
+"""Probabilistic PCA on a ball (Appendix C.2): the likelihood's normaliser depends on z, by the
+length of weight z alone.
 
-It is how much of a Gaussian a smooth ball keeps: E bump(|mean + noise|), a function of |mean| alone. In units of the noise the
-length rho = |mean + noise| is noncentral chi, with a = |mean|, D degrees of freedom and nu = D/2 - 1:
-rho^(D-1) 2^-nu exp(-(rho - a)^2 / 2) B(a rho), B(w) = exp(-w) (w/2)^-nu I_nu(w).
+It is how much of a Gaussian a smooth ball keeps: E bump(|mean + noise|), a function of |mean|
+alone. In units of the noise the length rho = |mean + noise| is noncentral chi, with a = |mean|, D
+degrees of freedom and nu = D/2 - 1: rho^(D-1) 2^-nu exp(-(rho - a)^2 / 2) B(a rho), B(w) = exp(-w)
+(w/2)^-nu I_nu(w).
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from ..kernels.compose import log_ball_bump
 from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI, check_shapes
 
-PROPOSALS = 300  # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
+# of the rejection sampler, before it settles for a point well inside the ball, as the paper does
+PROPOSALS = 300
 INSIDE = 0.99
 LARGE_ORDER = 20.0  # from which ten terms of Debye's expansion are exact to rounding
 DROP = 42.0  # the logarithm of what is left out of an integral, relative to the integrand's peak
@@ -37,8 +40,9 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 class TruncatedPPCA(LatentVariableModel):
     """p(x | z) proportional to bump(x) N(x; weight z, noise_scale^2 I), z ~ N(0, I).
 
-    The bump is 1 for |x| up to ``flat_radius`` and falls smoothly to 0 at ``radius``. Since it is radial, the likelihood's
-    normaliser is a function of |weight z|, tabulated when the model is made.
+    The bump is 1 for |x| up to ``flat_radius`` and falls smoothly to 0 at ``radius``. Since it is
+    radial, the likelihood's normaliser is a function of |weight z|, tabulated when the model is
+    made.
 
     Parameters
     ----------
@@ -56,13 +60,19 @@ class TruncatedPPCA(LatentVariableModel):
 
     def __check_init__(self):
         check_shapes("weight", self.weight, "noise_scale", self.noise_scale, (), np.zeros(()))
-        if self.radius.ndim or self.flat_radius.ndim or not 0 <= self.flat_radius < self.radius < np.inf:
+        if (
+            self.radius.ndim
+            or self.flat_radius.ndim
+            or not 0 <= self.flat_radius < self.radius < np.inf
+        ):
             raise ValueError(
-                f"TruncatedPPCA: expected 0 <= flat_radius < radius; got flat_radius {self.flat_radius} and radius {self.radius}. "
-                "The density falls to zero between the two."
+                "TruncatedPPCA: expected 0 <= flat_radius < radius; got flat_radius "
+                f"{self.flat_radius} and radius {self.radius}. The density falls to zero between "
+                "the two."
             )
         radii = (float(radius / self.noise_scale) for radius in (self.flat_radius, self.radius))
-        object.__setattr__(self, "log_mass", ball_mass(len(self.weight), *radii))  # here, where the parameters are known to be good
+        # here, where the parameters are known to be good
+        object.__setattr__(self, "log_mass", ball_mass(len(self.weight), *radii))
 
     def log_prior(self, z):
         return -jnp.sum(z**2) / 2
@@ -70,14 +80,20 @@ class TruncatedPPCA(LatentVariableModel):
     def log_likelihood(self, x, z):
         """log bump(x) + log N(x; weight z, noise_scale^2 I) - log E bump(weight z + noise)."""
         mean, variance = self.weight @ z, self.noise_scale**2
-        log_normal = -(jnp.sum((x - mean) ** 2) / variance + x.size * (jnp.log(variance) + LOG_2PI)) / 2
+        log_normal = (
+            -(jnp.sum((x - mean) ** 2) / variance + x.size * (jnp.log(variance) + LOG_2PI)) / 2
+        )
         return self.log_bump(x) + log_normal - self.log_mass(jnp.sum(mean**2) / variance)
 
     def log_likelihood_at(self, x):
-        """The same as a function of z: D is in weight'x and weight'weight alone, and chains take many z for one x."""
+        """The same as a function of z: D is in weight'x and weight'weight alone, and chains take
+        many z for one x.
+        """
         variance = self.noise_scale**2
         b, gram = x @ self.weight / variance, self.weight.T @ self.weight / variance
-        constant = self.log_bump(x) - (x @ x / variance + x.size * (jnp.log(variance) + LOG_2PI)) / 2
+        constant = (
+            self.log_bump(x) - (x @ x / variance + x.size * (jnp.log(variance) + LOG_2PI)) / 2
+        )
 
         def log_likelihood(z):
             squared = z @ gram @ z
@@ -101,14 +117,17 @@ class TruncatedPPCA(LatentVariableModel):
 
     @simulation
     def sample_likelihood(self, key, z):
-        """Rejection sampling, from a Gaussian that is drawn towards the ball where weight z lies outside.
+        """Rejection sampling, from a Gaussian that is drawn towards the ball where weight z lies
+        outside.
 
-        N(c mean, noise_scale^2 I) with c <= 1 is kept with probability bump(x) exp(tilt (x'direction - radius)),
-        tilt = (1 - c) |mean| / noise_scale^2, which is at most 1 on the ball; c = 1 is the paper's proposal.
+        N(c mean, noise_scale^2 I) with c <= 1 is kept with probability bump(x) exp(tilt
+        (x'direction - radius)), tilt = (1 - c) |mean| / noise_scale^2, which is at most 1 on the
+        ball; c = 1 is the paper's proposal.
         """
         mean = self.weight @ z
         length = jnp.maximum(jnp.linalg.norm(mean), 1e-300)
-        across = (mean.size - 1) * self.noise_scale**2  # the noise's squared length across the direction
+        # the noise's squared length across the direction
+        across = (mean.size - 1) * self.noise_scale**2
         reach = jnp.sqrt(jnp.maximum(self.radius**2 - across, self.radius**2 / 4))
         c = jnp.minimum(1.0, reach / length)
         tilt = (1 - c) * length / self.noise_scale**2
@@ -118,7 +137,12 @@ class TruncatedPPCA(LatentVariableModel):
             key, key_noise, key_keep = jax.random.split(key, 3)
             x = c * mean + self.noise_scale * jax.random.normal(key_noise, mean.shape, mean.dtype)
             log_keep = self.log_bump(x) + tilt * (x @ mean / length - self.radius)
-            return x, jnp.log(jax.random.uniform(key_keep, (), mean.dtype)) < log_keep, count + 1, key
+            return (
+                x,
+                jnp.log(jax.random.uniform(key_keep, (), mean.dtype)) < log_keep,
+                count + 1,
+                key,
+            )
 
         def unfinished(state):
             _, kept, count, _ = state
@@ -133,8 +157,9 @@ class TruncatedPPCA(LatentVariableModel):
 class BallMass(eqx.Module):
     """log E bump(|mean + noise|) as a function of |mean|^2, in units of the noise.
 
-    What -s^2 / 2 leaves is a quintic spline, where s is a smooth version of max(|mean| - radius, 0). Its variable v is chosen so
-    that it is smooth in the mean at 0, and its knots lie densely where the Gaussian leaves the ball.
+    What -s^2 / 2 leaves is a quintic spline, where s is a smooth version of max(|mean| - radius,
+    0). Its variable v is chosen so that it is smooth in the mean at 0, and its knots lie densely
+    where the Gaussian leaves the ball.
     """
 
     radius: np.ndarray
@@ -168,16 +193,32 @@ def ball_mass(dim: int, flat_radius: float, radius: float) -> BallMass:
 
     centre, width = np.sqrt(1 + max(radius**2 - dim, 0)), 1 + (radius - flat_radius) / 4
     farthest = FARTHEST * (radius + np.sqrt(dim) + 10)
-    v = np.linspace(np.arcsinh((1 - centre) / width), np.arcsinh((farthest - centre) / width), KNOTS)
+    v = np.linspace(
+        np.arcsinh((1 - centre) / width), np.arcsinh((farthest - centre) / width), KNOTS
+    )
     q = np.maximum(centre + width * np.sinh(v), 1)
-    values = log_mass(np.sqrt(q**2 - 1), dim, flat_radius, radius) + smooth_excess(q - radius, width) ** 2 / 2
+    values = (
+        log_mass(np.sqrt(q**2 - 1), dim, flat_radius, radius)
+        + smooth_excess(q - radius, width) ** 2 / 2
+    )
     spline = make_interp_spline(np.arange(KNOTS), values, k=5)
-    pieces = np.stack([spline(np.arange(KNOTS - 1), power) / factorial(power) for power in range(5, -1, -1)], 1)
-    return BallMass(*(np.asarray(value, np.float64) for value in (radius, centre, width, v[0], v[1] - v[0], pieces)))
+    pieces = np.stack(
+        [spline(np.arange(KNOTS - 1), power) / factorial(power) for power in range(5, -1, -1)], 1
+    )
+    return BallMass(
+        *(
+            np.asarray(value, np.float64)
+            for value in (radius, centre, width, v[0], v[1] - v[0], pieces)
+        )
+    )
 
 
-def log_mass(lengths: Float[np.ndarray, " K"], dim: int, flat_radius: float, radius: float) -> Float[np.ndarray, " K"]:
-    """log E bump(|mean + noise|) for means of these lengths, by Gauss-Legendre quadrature over rho where the integrand matters."""
+def log_mass(
+    lengths: Float[np.ndarray, " K"], dim: int, flat_radius: float, radius: float
+) -> Float[np.ndarray, " K"]:
+    """log E bump(|mean + noise|) for means of these lengths, by Gauss-Legendre quadrature over rho
+    where the integrand matters.
+    """
 
     def log_integrand(rho):
         return (
@@ -188,9 +229,14 @@ def log_mass(lengths: Float[np.ndarray, " K"], dim: int, flat_radius: float, rad
             + log_bump((rho - flat_radius) / (radius - flat_radius))
         )
 
-    peak = golden_section(log_integrand, np.full_like(lengths, 1e-12 * radius), np.full_like(lengths, radius))
+    peak = golden_section(
+        log_integrand, np.full_like(lengths, 1e-12 * radius), np.full_like(lengths, radius)
+    )
     top = log_integrand(peak)
-    low, high = (bisection(lambda rho: log_integrand(rho) > top - DROP, peak, end) for end in (1e-300, radius))
+    low, high = (
+        bisection(lambda rho: log_integrand(rho) > top - DROP, peak, end)
+        for end in (1e-300, radius)
+    )
     seam = np.clip(flat_radius, low, high)  # the bump is not analytic there
     total = np.zeros_like(lengths)
     for start, stop in ((low, seam), (seam, high)):
@@ -210,7 +256,9 @@ def log_scaled_bessel(order: float, w):
     """log(exp(-w) (w/2)^-order I_order(w)), also where I itself is out of range."""
     if order < LARGE_ORDER:
         safe = np.maximum(w, 1e-5)
-        return np.where(w > 1e-5, np.log(ive(order, safe)) - order * np.log(safe / 2), -w - gammaln(order + 1))
+        return np.where(
+            w > 1e-5, np.log(ive(order, safe)) - order * np.log(safe / 2), -w - gammaln(order + 1)
+        )
     root = np.hypot(1, w / order)
     series = sum(term(1 / root) / order**k for k, term in enumerate(DEBYE))
     exponent = order / (root + w / order) - order * np.log((1 + root) * order / 2)
@@ -221,7 +269,9 @@ def debye_terms(count: int) -> list[Polynomial]:
     """u_k(t) of the expansion of I_nu(nu x) for large orders (DLMF 10.41.9)."""
     t, terms = Polynomial([0, 1]), [Polynomial([1.0])]
     for _ in range(count):
-        terms.append(t**2 * (1 - t**2) * terms[-1].deriv() / 2 + ((1 - 5 * t**2) * terms[-1]).integ() / 8)
+        terms.append(
+            t**2 * (1 - t**2) * terms[-1].deriv() / 2 + ((1 - 5 * t**2) * terms[-1]).integ() / 8
+        )
     return terms
 
 

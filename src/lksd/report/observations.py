@@ -20,7 +20,9 @@ LONGEST_DOCUMENT, WIDEST_ROW = 60, 12  # words, columns
 
 
 class Shown(NamedTuple):
-    """One observation: its number and label, what it adds to the difference, and its image or text."""
+    """One observation: its number and label, what it adds to the difference, and its
+    image or text.
+    """
 
     number: str
     share: str
@@ -30,12 +32,23 @@ class Shown(NamedTuple):
 
 def check_observations(observations, n: int, rows: np.ndarray | None) -> None:
     """As many as were tested; all that were given, where some of them were left out."""
-    if isinstance(observations, str) or not (getattr(observations, "shape", None) or hasattr(observations, "__len__")):
-        raise TypeError(f"observations: expected the data of the comparison; got {observations!r}. Give the array.")
+    if isinstance(observations, str) or not (
+        getattr(observations, "shape", None) or hasattr(observations, "__len__")
+    ):
+        raise TypeError(
+            f"observations: expected the data of the comparison; got {observations!r}. Give the "
+            "array."
+        )
     count = observations.shape[0] if hasattr(observations, "shape") else len(observations)
     if count != n if rows is None else count <= rows.max():
-        wanted = f"the {n} that were tested" if rows is None else f"all that were given, at least {rows.max() + 1}"
-        raise ValueError(f"observations: expected {wanted}; got {count}. Give the data of the comparison.")
+        wanted = (
+            f"the {n} that were tested"
+            if rows is None
+            else f"all that were given, at least {rows.max() + 1}"
+        )
+        raise ValueError(
+            f"observations: expected {wanted}; got {count}. Give the data of the comparison."
+        )
 
 
 def deciding(result: ComparisonResult, observations, sign: int) -> list[Shown]:
@@ -43,7 +56,11 @@ def deciding(result: ComparisonResult, observations, sign: int) -> list[Shown]:
     parts = result.contributions
     order = np.argsort(-sign * parts, kind="stable")[:SHOWN]
     return [
-        Shown(f"{result.row(i)} {result.label(i)}".strip(), f"{parts[i]:+.3g}", *picture(observations, result.row(i), result.words))
+        Shown(
+            f"{result.row(i)} {result.label(i)}".strip(),
+            f"{parts[i]:+.3g}",
+            *picture(observations, result.row(i), result.words),
+        )
         for i in order
         if sign * parts[i] > 0
     ]
@@ -55,13 +72,20 @@ def picture(observations, index: int, words: Words | None) -> tuple[str, str]:
         return "", ""
     if hasattr(observations, "iloc"):
         row = observations.iloc[index]
-        return "", join_first([f"{name} = {value}" for name, value in row.items()], WIDEST_ROW, ", ")
+        return "", join_first(
+            [f"{name} = {value}" for name, value in row.items()], WIDEST_ROW, ", "
+        )
     if hasattr(observations, "row"):
-        return "", join_first([f"{k} = {v}" for k, v in observations.row(index, named=True).items()], WIDEST_ROW, ", ")
+        return "", join_first(
+            [f"{k} = {v}" for k, v in observations.row(index, named=True).items()], WIDEST_ROW, ", "
+        )
     if hasattr(observations, "tocsr"):
         row = observations.tocsr()[[index]]
         names = words_by_id(words)
-        counted = [f"{names.get(int(i), int(i))} x {int(c)}" for i, c in zip(row.indices, row.data, strict=True)]
+        counted = [
+            f"{names.get(int(i), int(i))} x {int(c)}"
+            for i, c in zip(row.indices, row.data, strict=True)
+        ]
         return "", join_first(counted, LONGEST_DOCUMENT, ", ")
     one = observations[index]
     if isinstance(one, str):
@@ -70,13 +94,19 @@ def picture(observations, index: int, words: Words | None) -> tuple[str, str]:
         return as_image(np.asarray(one)), ""
     if words is not None or any(isinstance(entry, str) for entry in one):
         names = words_by_id(words)
-        tokens = [entry if isinstance(entry, str) else names.get(int(entry), str(entry)) for entry in one]
+        tokens = [
+            entry if isinstance(entry, str) else names.get(int(entry), str(entry)) for entry in one
+        ]
         return "", join_first([str(token) for token in tokens], LONGEST_DOCUMENT, " ")
     return "", join_first([number(float(value)) for value in np.atleast_1d(one)], WIDEST_ROW, ", ")
 
 
 def words_by_id(words: Words | None) -> dict[int, str]:
-    return {} if words is None or not words.names else dict(zip(words.ids.tolist(), words.names, strict=True))
+    return (
+        {}
+        if words is None or not words.names
+        else dict(zip(words.ids.tolist(), words.names, strict=True))
+    )
 
 
 def join_first(parts: list[str], most: int, between: str) -> str:
@@ -89,9 +119,14 @@ def as_image(pixels: np.ndarray) -> str:
     """A PNG as a data address: grey for (height, width), colour for (height, width, 3)."""
     from PIL import Image
 
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3) or 0 in pixels.shape:
+    if (
+        pixels.ndim not in (2, 3)
+        or (pixels.ndim == 3 and pixels.shape[2] != 3)
+        or 0 in pixels.shape
+    ):
         raise ValueError(
-            f"observations: expected images of shape (height, width) or (height, width, 3); got {pixels.shape}. Reshape them."
+            "observations: expected images of shape (height, width) or (height, width, 3); got "
+            f"{pixels.shape}. Reshape them."
         )
     values: Any = pixels.astype(np.float64)
     low, high = values.min(), values.max()

@@ -51,14 +51,18 @@ def write_ranking(result: RankResult, path: str | Path, title: str) -> None:
 def ranking_page(result: RankResult, title: str) -> str:
     names, columns = result.names[:LARGEST_GRID], ("is worse than", *result.names[:LARGEST_GRID])
     rows = [
-        (name, *("" if i == j else pvalue_cell(result.pvalues[i, j]) for j in range(len(names)))) for i, name in enumerate(names)
+        (name, *("" if i == j else pvalue_cell(result.pvalues[i, j]) for j in range(len(names))))
+        for i, name in enumerate(names)
     ]
     return render_page(
         "ranking.html",
         result=result,
         title=clip(str(title), LONGEST_NAME),
         forest=draw(
-            plots.plot_ranking, result, "Forest plot of the differences to the best", height=1.2 + 0.26 * len(result.names)
+            plots.plot_ranking,
+            result,
+            "Forest plot of the differences to the best",
+            height=1.2 + 0.26 * len(result.names),
         ),
         pairs=Table(columns, rows),
         left_out=len(result.names) - len(names),
@@ -71,11 +75,18 @@ def check_path(path: str | Path) -> Path:
     """A name for a report, in a folder where it can be written."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"report: expected a name that ends in .html; got {str(path)!r}. Name the report so.")
+        raise ValueError(
+            f"report: expected a name that ends in .html; got {str(path)!r}. Name the report so."
+        )
     if not path.parent.is_dir():
-        raise ValueError(f"report: expected a folder that exists; {str(path.parent)!r} does not. Create it first.")
+        raise ValueError(
+            f"report: expected a folder that exists; {str(path.parent)!r} does not. Create it "
+            "first."
+        )
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"report: expected a file that can be written; {str(path)!r} cannot. Choose another.")
+        raise ValueError(
+            f"report: expected a file that can be written; {str(path)!r} cannot. Choose another."
+        )
     return path
 
 
@@ -89,14 +100,24 @@ def report_page(result: ComparisonResult, observations=None) -> str:
     return render_page(
         "report.html",
         result=result,
-        question=f"Which of {p} and {q} fits the data better?" if two_sided else f"Does {q} fit the data better than {p}?",
+        question=f"Which of {p} and {q} fits the data better?"
+        if two_sided
+        else f"Does {q} fit the data better than {p}?",
         hypothesis=f"{result.question}.",
         pvalue=result.pvalue_line,
         plots={
-            "comparison": draw(plots.plot_comparison, result, "Forest plot of both discrepancies and their difference"),
-            "null": result.standard_error > 0 and draw(plots.plot_null, result, "The difference over its null distribution"),
-            "contributions": draw(plots.plot_contributions, result, "What each observation adds to the difference"),
-            "words": result.words is not None and draw(plots.plot_words, result, "What adds most to the difference"),
+            "comparison": draw(
+                plots.plot_comparison,
+                result,
+                "Forest plot of both discrepancies and their difference",
+            ),
+            "null": result.standard_error > 0
+            and draw(plots.plot_null, result, "The difference over its null distribution"),
+            "contributions": draw(
+                plots.plot_contributions, result, "What each observation adds to the difference"
+            ),
+            "words": result.words is not None
+            and draw(plots.plot_words, result, "What adds most to the difference"),
             "diagnostics": result.diagnostics is not None
             and result.diagnostics.rhats is not None
             and draw(plots.plot_diagnostics, result, "Histograms of R-hat and ESS", 2),
@@ -117,7 +138,12 @@ def contributions_table(result: ComparisonResult) -> Table:
     """The observations with the largest parts, with their labels where they have some."""
     p, q = result.names
     rows = [
-        (str(result.row(i)), number(result.contributions[i]), q if result.contributions[i] > 0 else p, result.label(i))
+        (
+            str(result.row(i)),
+            number(result.contributions[i]),
+            q if result.contributions[i] > 0 else p,
+            result.label(i),
+        )
         for i in result.deciding(LISTED)
     ]
     header = ("observation", "adds to P - Q", "favours", "label")
@@ -160,13 +186,25 @@ def advice(result: ComparisonResult) -> str:
         said = "; ".join(str(one) for one in quality.unconverged)
         return f"{said[0].upper()}{said[1:]}."
     if (quality.start_shift or 0.0) > SHIFTED:
-        return f"Chains that started at different points differ: T moves by {quality.start_shift:.2f}. A longer warm-up would help."
+        return (
+            "Chains that started at different points differ: T moves by "
+            f"{quality.start_shift:.2f}. A longer warm-up would help."
+        )
     if (quality.noise_share or 0.0) > NOISY:
-        return "MCMC error accounts for much of the variance of the difference: more draws would sharpen the test."
+        return (
+            "MCMC error accounts for much of the variance of the difference: more draws would "
+            "sharpen the test."
+        )
     return "The chains have mixed well enough for this test."
 
 
-def draw(plot: Callable, result: ComparisonResult | RankResult, title: str, columns: int = 1, height: float = 2.6):
+def draw(
+    plot: Callable,
+    result: ComparisonResult | RankResult,
+    title: str,
+    columns: int = 1,
+    height: float = 2.6,
+):
     """A plot of a result for the page."""
     from matplotlib.figure import Figure
 
@@ -179,15 +217,27 @@ def draw(plot: Callable, result: ComparisonResult | RankResult, title: str, colu
 
 
 def inline_svg(make: Callable[[], Figure], title: str):
-    """A figure as inline SVG in the colours of the page, with a title for those who do not see it."""
+    """A figure as inline SVG in the colours of the page, with a title for those who do
+    not see it.
+    """
     import matplotlib
     from markupsafe import Markup, escape
 
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "text.color": plots.INK}
-    settings |= {"axes.labelcolor": plots.INK, "axes.titlecolor": plots.INK, "axes.edgecolor": plots.FAINT}
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": title,
+        "font.family": "sans-serif",
+        "text.color": plots.INK,
+    }
+    settings |= {
+        "axes.labelcolor": plots.INK,
+        "axes.titlecolor": plots.INK,
+        "axes.edgecolor": plots.FAINT,
+    }
     file = io.StringIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # the browser has the fonts that matplotlib lacks
+        # the browser has the fonts that matplotlib lacks
+        warnings.filterwarnings("ignore", message="Glyph")
         make().savefig(file, format="svg", transparent=True, metadata={"Date": None})
     text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)

@@ -35,7 +35,9 @@ def new_figure(columns: int = 1, width: float = 6.4, height: float = 2.6, **opti
 
 
 def new_axes(ax, height: float = 2.6, rows: bool = False) -> Axes:
-    """The axes to draw on, without the lines that carry nothing; where the plot is made of ``rows``, also that at their left."""
+    """The axes to draw on, without the lines that carry nothing; where the plot is made of
+    ``rows``, also that at their left.
+    """
     ax = new_figure(height=height) if ax is None else ax
     ax.spines[["top", "right", "left"] if rows else ["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
@@ -77,22 +79,37 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     ax, (p, q) = new_axes(ax, 2.4, rows=True), result.names
     models = ((q, result.ksd_q, result.ksd_q_error), (p, result.ksd_p, result.ksd_p_error))
     rows = [
-        (in_lines(difference_of(result), LONGEST_TICK), result.difference, *result.confidence_interval(), ACCENT),
-        *((short_name(name, LONGEST_TICK), ksd, ksd - 1.96 * error, ksd + 1.96 * error, INK) for name, ksd, error in models),
+        (
+            in_lines(difference_of(result), LONGEST_TICK),
+            result.difference,
+            *result.confidence_interval(),
+            ACCENT,
+        ),
+        *(
+            (short_name(name, LONGEST_TICK), ksd, ksd - 1.96 * error, ksd + 1.96 * error, INK)
+            for name, ksd, error in models
+        ),
     ]
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     for height, (_, value, start, end, color) in enumerate(rows):
         if math.isfinite(start) and math.isfinite(end):
-            ax.plot([start, end], [height, height], color=color, linewidth=2, solid_capstyle="round")
+            ax.plot(
+                [start, end], [height, height], color=color, linewidth=2, solid_capstyle="round"
+            )
         ax.plot([value], [height], marker="o", color=color, markersize=7)
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    ax.set(ylim=(-0.6, len(rows) - 0.4), xlabel="squared kernel Stein discrepancy (smaller fits better)")
+    ax.set(
+        ylim=(-0.6, len(rows) - 0.4),
+        xlabel="squared kernel Stein discrepancy (smaller fits better)",
+    )
     ax.set_title(headline(result), loc="left", fontsize=10)
     return ax
 
 
 def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
-    """Each model's difference to the first, with its simultaneous interval; those in the confidence set are coloured."""
+    """Each model's difference to the first, with its simultaneous interval; those in the confidence
+    set are coloured.
+    """
     count, kept = len(result.names), set(result.confidence_set)
     ax = new_axes(ax, 1.2 + 0.26 * count, rows=True)
     ends = [result.interval(name, result.names[0]) for name in result.names]
@@ -103,23 +120,50 @@ def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
         if math.isfinite(low) and math.isfinite(high) and high > low:
             ax.plot([low, high], [height, height], color=color, linewidth=2, solid_capstyle="round")
         ax.plot([result.differences[height, 0]], [height], marker="o", color=color, markersize=6)
-    for color, label in ((ACCENT, "not shown to be worse than another"), (WARM, "worse than another")):
+    for color, label in (
+        (ACCENT, "not shown to be worse than another"),
+        (WARM, "worse than another"),
+    ):
         ax.plot([], [], marker="o", linestyle="", color=color, label=label)
-    ax.set_yticks(range(count), [escape_formulas(name)[:LONGEST_NAME] for name in result.names], fontsize=8 if count > 12 else None)
+    ax.set_yticks(
+        range(count),
+        [escape_formulas(name)[:LONGEST_NAME] for name in result.names],
+        fontsize=8 if count > 12 else None,
+    )
     pad = 0.05 * (max(finite) - min(finite) or 1.0)
     ax.set(ylim=(count - 0.4, -0.6), xlim=(min(finite) - pad, max(finite) + pad))
-    ax.set_xlabel(f"squared discrepancy above that of the best, simultaneous {1 - result.alpha:.0%} intervals")
-    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, labelcolor=INK)
+    ax.set_xlabel(
+        f"squared discrepancy above that of the best, simultaneous {1 - result.alpha:.0%} intervals"
+    )
+    ax.legend(
+        frameon=False,
+        fontsize=8,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+        labelcolor=INK,
+    )
     return ax
 
 
 def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
-    """The difference with its interval, over what it would be by chance if both models fitted equally well."""
+    """The difference with its interval, over what it would be by chance if both models fitted
+    equally well.
+    """
     ax, error = new_axes(ax, rows=True), result.standard_error
     if not error > 0:
-        raise ValueError("plot_null: the difference has no standard error here, so there is no null distribution to show.")
+        raise ValueError(
+            "plot_null: the difference has no standard error here, so there is no null "
+            "distribution to show."
+        )
     edges, heights = null_density(result.null)
-    ax.stairs(heights / error, edges * error, fill=True, color=SHADE, label="by chance, if both fitted equally well")
+    ax.stairs(
+        heights / error,
+        edges * error,
+        fill=True,
+        color=SHADE,
+        label="by chance, if both fitted equally well",
+    )
     observed, peak = result.statistic * error, heights.max() / error
     two_sided = result.alternative == "two-sided"
     tail = result.alpha / 2 if two_sided else result.alpha
@@ -129,11 +173,21 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     for number, t in enumerate(thresholds):
         if math.isfinite(t):
             label = None if number else f"significant beyond (level {result.alpha:g})"
-            ax.plot([t * error] * 2, [0, peak], color=WARM, linewidth=1.2, linestyle="--", label=label)
+            ax.plot(
+                [t * error] * 2, [0, peak], color=WARM, linewidth=1.2, linestyle="--", label=label
+            )
     low, high = result.confidence_interval()
     if math.isfinite(low) and math.isfinite(high):
         ax.plot([low, high], [-0.08 * peak] * 2, color=ACCENT, linewidth=2, solid_capstyle="round")
-    ax.plot([observed], [-0.08 * peak], marker="o", markersize=7, color=ACCENT, linestyle="", label="observed, 95 % interval")
+    ax.plot(
+        [observed],
+        [-0.08 * peak],
+        marker="o",
+        markersize=7,
+        color=ACCENT,
+        linestyle="",
+        label="observed, 95 % interval",
+    )
     label = in_lines(f"difference of squared discrepancies, {difference_of(result)}", 80)
     ax.set(ylim=(-0.2 * peak, 1.75 * peak), yticks=[], xlabel=label)
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK, handlelength=1.4)
@@ -141,7 +195,9 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
 
 
 def null_density(null: NullDistribution) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and heights of the null density of T: its replicates where there are any, else its distribution function."""
+    """Edges and heights of the null density of T: its replicates where there are any, else its
+    distribution function.
+    """
     null = null.null if isinstance(null, Steadied) else null
     shown = null.corrected[0] if isinstance(null, Conservative) else null
     if isinstance(shown, Bootstrap):
@@ -153,7 +209,9 @@ def null_density(null: NullDistribution) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes:
-    """What each observation adds to the difference, sorted; where models are discrete, the words that add most."""
+    """What each observation adds to the difference, sorted; where models are discrete, the words
+    that add most.
+    """
     if result.words is not None and ax is None:
         ax, beside = new_figure(2, 7.2, 2.8, width_ratios=(3, 2))
         plot_words(result, beside)
@@ -172,13 +230,26 @@ def plot_contributions(result: ComparisonResult, ax: Axes | None = None) -> Axes
 
 
 def name_the_largest(result: ComparisonResult, ax: Axes, sign: int) -> None:
-    """Write the rows and labels of the observations that add most, or take most, across the axis from where they are drawn."""
+    """Write the rows and labels of the observations that add most, or take most, across the axis
+    from where they are drawn.
+    """
     parts = sign * result.contributions
     order = [i for i in np.argsort(-parts, kind="stable")[:LABELLED] if parts[i] > 0]
     if order:
-        text = "\n".join(f"{result.row(i)} {short_name(result.label(i), LONGEST_LABEL)}" for i in order)
+        text = "\n".join(
+            f"{result.row(i)} {short_name(result.label(i), LONGEST_LABEL)}" for i in order
+        )
         x, side, end = (result.n, "right", "top") if sign > 0 else (1, "left", "bottom")
-        ax.annotate(text, (x, 0), (0, -4 * sign), textcoords="offset points", ha=side, va=end, fontsize=7, color=INK)
+        ax.annotate(
+            text,
+            (x, 0),
+            (0, -4 * sign),
+            textcoords="offset points",
+            ha=side,
+            va=end,
+            fontsize=7,
+            color=INK,
+        )
 
 
 def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
@@ -186,7 +257,12 @@ def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
     ax, words = new_axes(ax, rows=True), result.words
     top, kind = ([], "word") if words is None else (words.top(WORDS)[::-1], words.kinds[1])
     values = [value for _, value in top]
-    ax.barh(range(len(top)), values, color=[ACCENT if value > 0 else WARM for value in values], height=0.7)
+    ax.barh(
+        range(len(top)),
+        values,
+        color=[ACCENT if value > 0 else WARM for value in values],
+        height=0.7,
+    )
     ax.set_yticks(range(len(top)), [escape_formulas(word)[:24] for word, _ in top], fontsize=8)
     ax.axvline(0.0, color=FAINT, linewidth=1)
     ax.locator_params(axis="x", nbins=3)
@@ -195,10 +271,14 @@ def plot_words(result: ComparisonResult, ax: Axes) -> Axes:
 
 
 def plot_diagnostics(result: ComparisonResult, axes=None):
-    """How R-hat and the effective sample size are spread over the observations; dashed: what is usually asked for."""
+    """How R-hat and the effective sample size are spread over the observations; dashed: what is
+    usually asked for.
+    """
     quality = result.diagnostics
     if quality is None or quality.rhats is None or quality.esses is None:
-        raise ValueError("plot_diagnostics: no chains were run for these scores, so there is nothing to show.")
+        raise ValueError(
+            "plot_diagnostics: no chains were run for these scores, so there is nothing to show."
+        )
     axes = new_figure(2, height=2.4) if axes is None else axes
     shown = (
         (quality.rhats, GOOD_RHAT, "R-hat", f"best below {GOOD_RHAT:g}"),
@@ -216,20 +296,38 @@ def plot_diagnostics(result: ComparisonResult, axes=None):
 
 
 def plot_power(result: ComparisonResult, ax: Axes | None = None, power: float = 0.8) -> Axes:
-    """The power of a new sample against its size, if the true difference equals the estimate, or an end of its interval."""
+    """The power of a new sample against its size, if the true difference equals the estimate, or an
+    end of its interval.
+    """
     wanted = result.required_n(power)
     if not math.isfinite(wanted):
         raise ValueError(
-            "plot_power: no sample size rejects if the true difference equals the estimate, which is not positive; "
-            "there is no curve to show."
+            "plot_power: no sample size rejects if the true difference equals the estimate, which "
+            "is not positive; there is no curve to show."
         )
     ax = new_axes(ax)
-    sizes = np.unique(np.geomspace(max(4, min(wanted, result.n) / 4), 2 * max(wanted, result.n), 120).astype(int))
+    sizes = np.unique(
+        np.geomspace(max(4, min(wanted, result.n) / 4), 2 * max(wanted, result.n), 120).astype(int)
+    )
     ax.plot(sizes, [result.power(int(n)) for n in sizes], color=ACCENT, linewidth=2)
     ax.plot([wanted], [result.power(int(wanted))], marker="o", color=ACCENT, markersize=7)
-    ax.annotate(f"{wanted:,.0f}", (wanted, power), xytext=(8, -12), textcoords="offset points", fontsize=9, color=INK)
+    ax.annotate(
+        f"{wanted:,.0f}",
+        (wanted, power),
+        xytext=(8, -12),
+        textcoords="offset points",
+        fontsize=9,
+        color=INK,
+    )
     ax.axhline(power, color=FAINT, linewidth=1, linestyle="--", zorder=0)
-    ax.axvline(result.n, color=WARM, linewidth=1.2, linestyle="--", zorder=0, label=f"this sample, {result.n:,}")
+    ax.axvline(
+        result.n,
+        color=WARM,
+        linewidth=1.2,
+        linestyle="--",
+        zorder=0,
+        label=f"this sample, {result.n:,}",
+    )
     ax.set(ylim=(0, 1.03), xlabel="new observations", ylabel="power")
     ax.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
     return ax

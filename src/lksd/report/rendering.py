@@ -23,11 +23,18 @@ def environment():
     def finalize(value: Any) -> Any:
         return value if hasattr(value, "__html__") or not isinstance(value, str) else clip(value)
 
-    return Environment(loader=PackageLoader("lksd.report"), autoescape=True, undefined=StrictUndefined, finalize=finalize)
+    return Environment(
+        loader=PackageLoader("lksd.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+    )
 
 
 def clip(text: str, longest: int = LONGEST) -> str:
-    """Text as it may stand in a page: control characters visible, and no longer than can be read."""
+    """Text as it may stand in a page: control characters visible, and no longer than
+    can be read.
+    """
     text = "\n".join(visible(line) for line in str(text).split("\n"))
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
 
@@ -51,15 +58,24 @@ def result_fragment(result: TestResult) -> str:
 def scores_fragment(scores: ScoreEstimate) -> str:
     """How the scores were made, and their quality as a table."""
     return render(
-        "fragment.html", sentence=str(scores).split("\n")[0], question="", summary=scores.summary, caption="", details=str(scores)
+        "fragment.html",
+        sentence=str(scores).split("\n")[0],
+        question="",
+        summary=scores.summary,
+        caption="",
+        details=str(scores),
     )
 
 
 def render_page(template: str, **parts) -> str:
-    """A whole page: with the style sheet, and the script that sorts tables, the only one that its policy allows to run."""
+    """A whole page: with the style sheet, and the script that sorts tables, the only one that its
+    policy allows to run.
+    """
     script = source("sort.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return render(template, style=source("style.css"), script=script, script_hash=f"sha256-{digest}", **parts)
+    return render(
+        template, style=source("style.css"), script=script, script_hash=f"sha256-{digest}", **parts
+    )
 
 
 def source(name: str):

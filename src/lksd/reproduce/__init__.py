@@ -1,1 +1,3 @@
-"""The paper's experiments again: problems, trials, a store for them, and ours beside the published numbers."""
+"""The paper's experiments again: problems, trials, a store for them, and ours beside the published
+numbers.
+"""

@@ -18,7 +18,9 @@ TABLE, FIGURE, HEAT_MAP = 300, 100, 50  # trials
 
 
 class Outcome(NamedTuple):
-    """One test of one trial. ``case`` is the setting that the experiment varies, such as a perturbation; "" where there is none."""
+    """One test of one trial. ``case`` is the setting that the experiment varies, such as a
+    perturbation; "" where there is none.
+    """
 
     case: str
     method: str
@@ -31,7 +33,9 @@ class Outcome(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One trial, narrowed to what is wanted of it. What else is wanted moves a test by rounding only."""
+    """One trial, narrowed to what is wanted of it. What else is wanted moves a test by rounding
+    only.
+    """
 
     trial: int
     seed: int
@@ -62,7 +66,8 @@ class Experiment:
     run : the function from a task to its outcomes
     null : whether the null hypothesis holds in a case
     axis : what the cases are, where there are any
-    prepare : work that all trials share, done once before them, from the data, a folder, the methods wanted and an engine
+    prepare : work that all trials share, done once before them, from the data, a folder, the
+    methods wanted and an engine
     """
 
     name: str
@@ -89,7 +94,9 @@ class Experiment:
 
 
 def trial_seed(name: str, trial: int, base: int = 0) -> int:
-    """A seed that depends on the experiment's name, the trial's number and the user's seed alone."""
+    """A seed that depends on the experiment's name, the trial's number and the user's
+    seed alone.
+    """
     digest = sha256(f"{name}/{trial}/{base}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1  # 31 bits, which every generator takes
 

@@ -1,4 +1,6 @@
-"""Power curves and heat maps from the store, with the published points where the paper gives numbers."""
+"""Power curves and heat maps from the store, with the published points where the paper gives
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ KINDS = {
 LINES = {"eq": ":", "cov": "--"}
 WIDTH, HEIGHT, LEGEND = 4.2, 3.2, 1.8  # inches of a panel, and beside all of them
 COLUMNS = 3
-LOW = 0.3  # the top of the axis where all rates and their intervals are below it, as under the null hypothesis
+# the top of the axis where all rates and their intervals are below it, as under the null hypothesis
+LOW = 0.3
 
 
 def draw(experiment: Experiment, found: list[Cell]) -> Figure:
@@ -59,21 +62,33 @@ def draw(experiment: Experiment, found: list[Cell]) -> Figure:
         ax.set_title(title, fontsize=9, loc="left")
     entries: dict[str, Any] = {}
     for ax in axes:
-        entries |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+        entries |= {
+            label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
     if grid:
-        bar = figure.colorbar(axes[0].collections[0], ax=axes.tolist(), label="rejection rate", shrink=0.5, aspect=30)
+        bar = figure.colorbar(
+            axes[0].collections[0], ax=axes.tolist(), label="rejection rate", shrink=0.5, aspect=30
+        )
         bar.outline.set_visible(False)
         assert bar.solids is not None
         bar.solids.set_rasterized(False)  # no picture inside the drawing
     if entries:
         figure.legend(
-            entries.values(), entries.keys(), loc="outside right center", frameon=False, fontsize=7, labelcolor=INK, handlelength=3
+            entries.values(),
+            entries.keys(),
+            loc="outside right center",
+            frameon=False,
+            fontsize=7,
+            labelcolor=INK,
+            handlelength=3,
         )
     figure.suptitle(experiment.title, fontsize=9, x=0.01, ha="left")
     return figure
 
 
-def save_figure(experiment: Experiment, found: list[Cell], folder: Path, kinds: tuple[str, ...] = ("png", "svg")) -> list[Path]:
+def save_figure(
+    experiment: Experiment, found: list[Cell], folder: Path, kinds: tuple[str, ...] = ("png", "svg")
+) -> list[Path]:
     """The figure in a file of each kind."""
     import matplotlib
 
@@ -100,7 +115,9 @@ def is_chain(experiment: Experiment) -> bool:
 
 
 def panel_title(experiment: Experiment, cell: Cell) -> str:
-    """Heat maps by method and n; curves by level where n is the axis, else by n, and by the problem where there are two."""
+    """Heat maps by method and n; curves by level where n is the axis, else by n, and by the problem
+    where there are two.
+    """
     by = f"level {cell.alpha:g}" if experiment.cases == ("",) else f"n = {cell.n}"
     before = method_name(cell.method) if is_grid(experiment) else cell.case.rpartition(":")[0]
     return f"{before}, {by}" if before else by
@@ -117,9 +134,13 @@ def curve_of(experiment: Experiment, cell: Cell) -> tuple[str, float]:
 
 
 def style(experiment: Experiment, method: str, number: int) -> tuple[str, str, float]:
-    """Colour, line and its width: a colour for each kind of method and a line for each kernel; else one colour after another."""
+    """Colour, line and its width: a colour for each kind of method and a line for each kernel; else
+    one colour after another.
+    """
     kind, _, kernel = method.partition("-")
-    if is_chain(experiment) or not {name.partition("-")[0] for name in experiment.all_methods} <= set(KINDS):
+    if is_chain(experiment) or not {
+        name.partition("-")[0] for name in experiment.all_methods
+    } <= set(KINDS):
         return COLOURS[number % len(COLOURS)], "-", 1.2
     return COLOURS[KINDS[kind]], LINES.get(kernel, "-"), 2.2 if kind == "ours" else 1.2
 
@@ -133,20 +154,57 @@ def plot_curves(ax, experiment: Experiment, found: list[Cell]) -> None:
         points.sort(key=lambda point: point[0])
         x, rates = [where for where, _ in points], [cell.rate for _, cell in points]
         colour, line, width = style(experiment, points[0][1].method, number)
-        errors = [[cell.rate - cell.low for _, cell in points], [cell.high - cell.rate for _, cell in points]]
-        ax.errorbar(x, rates, errors, color=colour, linestyle=line, marker=".", linewidth=width, elinewidth=0.6, label=name)
+        errors = [
+            [cell.rate - cell.low for _, cell in points],
+            [cell.high - cell.rate for _, cell in points],
+        ]
+        ax.errorbar(
+            x,
+            rates,
+            errors,
+            color=colour,
+            linestyle=line,
+            marker=".",
+            linewidth=width,
+            elinewidth=0.6,
+            label=name,
+        )
         known = [
-            (where, cell.published) for where, cell in points if cell.published is not None and cell.method in experiment.methods
+            (where, cell.published)
+            for where, cell in points
+            if cell.published is not None and cell.method in experiment.methods
         ]
         if known:
-            ax.plot(*zip(*known, strict=True), color=colour, marker="o", markersize=7, fillstyle="none", linestyle="")
+            ax.plot(
+                *zip(*known, strict=True),
+                color=colour,
+                marker="o",
+                markersize=7,
+                fillstyle="none",
+                linestyle="",
+            )
     ax.axhline(found[0].alpha, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     if any(cell.published is not None for cell in found):
-        ax.plot([], [], color=INK, marker="o", markersize=7, fillstyle="none", linestyle="", label="published")
+        ax.plot(
+            [],
+            [],
+            color=INK,
+            marker="o",
+            markersize=7,
+            fillstyle="none",
+            linestyle="",
+            label="published",
+        )
     values = [where for points in curves.values() for where, _ in points]
     if min(values) > 0 and max(values) / min(values) > 50:
         ax.set_xscale("log")
-    axis = "n" if experiment.cases == ("",) else "warm-up t" if is_chain(experiment) else experiment.axis
+    axis = (
+        "n"
+        if experiment.cases == ("",)
+        else "warm-up t"
+        if is_chain(experiment)
+        else experiment.axis
+    )
     ax.set(xlabel=axis, ylabel="rejection rate")
 
 

@@ -1,4 +1,6 @@
-"""A study to keep: one HTML page; or a folder with a page of its tables and figures, and every trial in CSV files."""
+"""A study to keep: one HTML page; or a folder with a page of its tables and figures, and every
+trial in CSV files.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,25 @@ PAGE = "index.md"
 SEEDS = "seeds.csv"
 MOST_CASES = 20  # of an experiment with a table
 CURVES = "Rates with intervals; open circles are published. Dashed: the level."
-HEAT = "Above the diagonal Q is the better model, so that a test should reject; on it and below it should not."
-Trials = dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]  # by case, n, trial and seed; and by method
+HEAT = (
+    "Above the diagonal Q is the better model, so that a test should reject; on it and below it "
+    "should not."
+)
+# by case, n, trial and seed; and by method
+Trials = dict[tuple[str, int, int, int], dict[str, tuple[float | None, float]]]
 
 
-def with_trials(verb: str, experiments: Iterable[Experiment], store: Store) -> list[tuple[Experiment, list[Cell]]]:
+def with_trials(
+    verb: str, experiments: Iterable[Experiment], store: Store
+) -> list[tuple[Experiment, list[Cell]]]:
     """Every experiment of which the store has trials, with its cells."""
-    kept = [(experiment, found) for experiment in experiments if (found := cells(experiment, store))]
+    kept = [
+        (experiment, found) for experiment in experiments if (found := cells(experiment, store))
+    ]
     if not kept:
-        raise ValueError(f"{verb}: the store {str(store.path)!r} has no trials yet. Run an experiment first.")
+        raise ValueError(
+            f"{verb}: the store {str(store.path)!r} has no trials yet. Run an experiment first."
+        )
     return kept
 
 
@@ -49,17 +61,25 @@ def write_study(experiments: Iterable[Experiment], store: Store, path: Path) -> 
         for experiment, found in with_trials("report", experiments, store)
     ]
     versions = Table(("package", "version"), list(dict.fromkeys(store.versions())), left=(0, 1))
-    write_whole(path, render_page("reproduction.html", parts=parts, store=store.path.name, versions=versions))
+    write_whole(
+        path,
+        render_page("reproduction.html", parts=parts, store=store.path.name, versions=versions),
+    )
 
 
 def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) -> list[Path]:
-    """NAME.csv and NAME.svg of every experiment that the store has trials of, the seeds of all trials, and one page: paths."""
+    """NAME.csv and NAME.svg of every experiment that the store has trials of, the seeds of all
+    trials, and one page: paths.
+    """
     kept = with_trials("export", experiments, store)
     paths = [folder / PAGE, folder / SEEDS]
     seeds: list[tuple[str, int, int]] = []
     for experiment, found in kept:
         trials = store.trials(experiment)
-        paths += [write_trials(experiment, trials, folder), *save_figure(experiment, found, folder, kinds=("svg",))]
+        paths += [
+            write_trials(experiment, trials, folder),
+            *save_figure(experiment, found, folder, kinds=("svg",)),
+        ]
         seeds += sorted({(experiment.name, trial, seed) for _, _, trial, seed in trials})
     write_table(paths[1], ["experiment", "trial", "seed"], seeds)
     write_whole(paths[0], "\n".join(page(kept, store)) + "\n")
@@ -67,11 +87,15 @@ def write_folder(experiments: Iterable[Experiment], store: Store, folder: Path) 
 
 
 def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
-    """A row for each case, sample size and trial; for each method its statistic and p-value, for grids of cases the p-value alone.
+    """A row for each case, sample size and trial; for each method its statistic and p-value, for
+    grids of cases the p-value alone.
 
-    Decisions at all levels follow from the p-values. The seed stands there only where trials of several seeds have the same number.
+    Decisions at all levels follow from the p-values. The seed stands there only where trials of
+    several seeds have the same number.
     """
-    methods = [name for name in experiment.all_methods if any(name in row for row in found.values())]
+    methods = [
+        name for name in experiment.all_methods if any(name in row for row in found.values())
+    ]
     several = len({key[2:] for key in found}) > len({key[2] for key in found})
     columns = ("case", "n", "trial", "seed")[: 4 if several else 3]
     kinds = ("p",) if has_many_cases(experiment) else ("statistic", "p")
@@ -83,7 +107,10 @@ def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
                 yield "" if statistic is None else f"{statistic:.4g}"
             yield "" if pvalue is None else rounded(pvalue, experiment.alphas)
 
-    path, in_order = folder / f"{experiment.name}.csv", sorted(found, key=lambda key: (experiment.cases.index(key[0]), *key[1:]))
+    path, in_order = (
+        folder / f"{experiment.name}.csv",
+        sorted(found, key=lambda key: (experiment.cases.index(key[0]), *key[1:])),
+    )
     header = [*columns, *(f"{name} {kind}" for name in methods for kind in kinds)]
     write_table(path, header, ((*key[: len(columns)], *values(found[key])) for key in in_order))
     return path
@@ -92,7 +119,11 @@ def write_trials(experiment: Experiment, found: Trials, folder: Path) -> Path:
 def rounded(pvalue: float, alphas: tuple[float, ...]) -> str:
     """Four digits, or all where these would be on the other side of a level."""
     short = f"{pvalue:.4g}"
-    return short if all((float(short) <= alpha) == (pvalue <= alpha) for alpha in alphas) else repr(pvalue)
+    return (
+        short
+        if all((float(short) <= alpha) == (pvalue <= alpha) for alpha in alphas)
+        else repr(pvalue)
+    )
 
 
 def write_table(path: Path, header: list[str], rows: Iterable[tuple]) -> None:
@@ -104,7 +135,9 @@ def write_table(path: Path, header: list[str], rows: Iterable[tuple]) -> None:
 
 
 def has_many_cases(experiment: Experiment) -> bool:
-    """Whether it is a heat map or a grid of chains: shown as a picture alone, its trials by their p-values."""
+    """Whether it is a heat map or a grid of chains: shown as a picture alone, its trials by their
+    p-values.
+    """
     return len(experiment.cases) > MOST_CASES
 
 
@@ -113,16 +146,21 @@ def page(kept: list[tuple[Experiment, list[Cell]]], store: Store) -> list[str]:
     made: dict[str, list[str]] = {}
     for name, number in store.versions():
         made.setdefault(name, []).append(number)
-    versions = ", ".join(f"{name} {' and '.join(dict.fromkeys(numbers))}" for name, numbers in made.items())
+    versions = ", ".join(
+        f"{name} {' and '.join(dict.fromkeys(numbers))}" for name, numbers in made.items()
+    )
     lines = [
         "# The paper, run again: results",
         "",
-        "Written by `lksd reproduce export`. What the methods are, and how to run them: [The paper again](../reproduction.md).",
+        "Written by `lksd reproduce export`. What the methods are, and how to run them: [The paper "
+        "again](../reproduction.md).",
         "",
         f"Versions: {versions}.",
         "",
-        "A cell holds our rate, the published one in brackets, and the mark of `lksd reproduce show`. For what the paper lacks the",
-        "bracket holds the best that the paper has in the same cell. Each experiment's CSV has every trial, and",
+        "A cell holds our rate, the published one in brackets, and the mark of `lksd reproduce "
+        "show`. For what the paper lacks the",
+        "bracket holds the best that the paper has in the same cell. Each experiment's CSV has "
+        "every trial, and",
         "[seeds.csv](seeds.csv) the seeds; heat maps and grids of chains have p-values alone.",
     ]
     for experiment, found in kept:
@@ -148,7 +186,10 @@ def section(experiment: Experiment, found: list[Cell]) -> list[str]:
 def command(experiment: Experiment, found: list[Cell]) -> str:
     """What gives the same trials again."""
     data = " --data FILE" if experiment.prepare is not None else ""
-    return f"lksd reproduce {experiment.name} --trials {max(cell.tally.trials for cell in found)}{data}"
+    return (
+        f"lksd reproduce {experiment.name} --trials "
+        f"{max(cell.tally.trials for cell in found)}{data}"
+    )
 
 
 def wide_table(experiment: Experiment, found: list[Cell]) -> list[str]:
@@ -160,9 +201,19 @@ def wide_table(experiment: Experiment, found: list[Cell]) -> list[str]:
         published = "" if cell.published is None else f" ({cell.published:.3f})"
         text = f"{cell.rate:.3f}{published} {cell.mark}".rstrip()
         rows.setdefault((cell.case, cell.alpha, cell.method), {})[cell.n] = text
-    header = [*([experiment.axis] if with_cases else []), "level", "method", *(f"n = {n}" for n in sizes)]
+    header = [
+        *([experiment.axis] if with_cases else []),
+        "level",
+        "method",
+        *(f"n = {n}" for n in sizes),
+    ]
     lines = [
-        [*([case] if with_cases else []), f"{alpha:g}", method_name(method), *(texts.get(n, "") for n in sizes)]
+        [
+            *([case] if with_cases else []),
+            f"{alpha:g}",
+            method_name(method),
+            *(texts.get(n, "") for n in sizes),
+        ]
         for (case, alpha, method), texts in rows.items()
     ]
     return [f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *lines)]

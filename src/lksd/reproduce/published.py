@@ -1,4 +1,6 @@
-"""The numbers that the paper prints: its tables, and what its text says of cells that it leaves out of them."""
+"""The numbers that the paper prints: its tables, and what its text says of cells that it leaves out
+of them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Published(NamedTuple):
 
 
 class PublishedTable(NamedTuple):
-    """A table with a row for each of the sample sizes 100, 200, ..., 500 and a column for each method."""
+    """A table with a row for each of the sample sizes 100, 200, ..., 500 and a column for each
+    method.
+    """
 
     experiment: str
     source: str
@@ -101,7 +105,13 @@ TABLES = (
         "Table 4",
         0.05,
         ("mmd-imq", "lksd-imq", "stable-imq"),
-        ((1.0, 0.000, 0.287), (1.0, 0.007, 0.643), (1.0, 0.013, 0.833), (1.0, 0.013, 0.873), (1.0, 0.113, 0.923)),
+        (
+            (1.0, 0.000, 0.287),
+            (1.0, 0.007, 0.643),
+            (1.0, 0.013, 0.833),
+            (1.0, 0.013, 0.873),
+            (1.0, 0.113, 0.923),
+        ),
     ),
     PublishedTable(
         "tppca-problem1",
@@ -157,7 +167,9 @@ TABLES = (
     ),
 )
 # The text says that nothing was rejected at level 0.01 in the null problems.
-_PPCA = tuple(f"{kind}-{kernel}" for kernel in ("eq", "imq", "cov") for kind in ("mmd", "lksd", "ksd"))
+_PPCA = tuple(
+    f"{kind}-{kernel}" for kernel in ("eq", "imq", "cov") for kind in ("mmd", "lksd", "ksd")
+)
 NEVER = {
     "ppca-problem1": ("text of 4.1.1 and C.1", _PPCA),
     "lda-problem1": ("text of 4.3.1", ("mmd-imq", "lksd-imq")),
@@ -177,4 +189,8 @@ PUBLISHED: tuple[Published, ...] = (*(cell for table in TABLES for cell in table
 
 def published(experiment: str) -> dict[tuple[str, int, float], Published]:
     """The published cells of an experiment, by (method, n, alpha)."""
-    return {(cell.method, cell.n, cell.alpha): cell for cell in PUBLISHED if cell.experiment == experiment}
+    return {
+        (cell.method, cell.n, cell.alpha): cell
+        for cell in PUBLISHED
+        if cell.experiment == experiment
+    }

@@ -52,7 +52,8 @@ def run_experiment(
         Where trials run, instead of processes of this machine. Its workers must see the same files.
     """
     numbers = list(range(experiment.trials if trials is None else trials))
-    # Two processes on one store should not go the same way through the trials; the digits do not mind the order.
+    # Two processes on one store should not go the same way through the trials; the digits do not
+    # mind the order.
     start = random.randrange(len(numbers))
     wanted = Task(
         trial=0,
@@ -66,7 +67,9 @@ def run_experiment(
     )
     if experiment.prepare is not None:
         if data is None:
-            raise ValueError(f"data: {experiment.name} needs a snapshot of arXiv. Give its file with --data.")
+            raise ValueError(
+                f"data: {experiment.name} needs a snapshot of arXiv. Give its file with --data."
+            )
         assert wanted.cache is not None
         with quiet():
             experiment.prepare(data, wanted.cache, wanted.methods, engine)
@@ -83,7 +86,11 @@ def run_experiment(
                     yield lacking
 
         name = experiment.name
-        done = completed(name, tasks(), processes) if engine is None else engine.map(trials_of, name, tasks())
+        done = (
+            completed(name, tasks(), processes)
+            if engine is None
+            else engine.map(trials_of, name, tasks())
+        )
         for task, outcomes in done:
             store.write(experiment, task.trial, task.seed, outcomes)
             finished += 1
@@ -110,7 +117,9 @@ def missing(task: Task, done: set[tuple[str, str, int, float]]) -> Task | None:
     )
 
 
-def completed(name: str, tasks: Iterator[Task], processes: int) -> Iterator[tuple[Task, list[Outcome]]]:
+def completed(
+    name: str, tasks: Iterator[Task], processes: int
+) -> Iterator[tuple[Task, list[Outcome]]]:
     """Tasks with their outcomes, in the order in which they end."""
     if processes == 1:
         for task in tasks:
@@ -137,7 +146,9 @@ def pool_of(processes: int) -> ProcessPoolExecutor:
     shares = context.SimpleQueue()
     for worker in range(processes):
         shares.put(cores()[worker % len(cores()) :: processes])
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker, initargs=(shares,))
+    return ProcessPoolExecutor(
+        processes, mp_context=context, initializer=start_worker, initargs=(shares,)
+    )
 
 
 def ended(running: dict[Future, Task]) -> Iterator[tuple[Task, list[Outcome]]]:
@@ -164,7 +175,9 @@ def quiet() -> Iterator[None]:
 
 
 def start_worker(shares) -> None:
-    """A worker keeps to its share of the processors, leaves Ctrl-C to its parent, and ends when that ends, however it does."""
+    """A worker keeps to its share of the processors, leaves Ctrl-C to its parent, and ends when
+    that ends, however it does.
+    """
     keep_to(shares.get())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

@@ -57,11 +57,26 @@ def cells(experiment: Experiment, store: Store) -> list[Cell]:
     """Every cell that the store has of an experiment, in the experiment's order."""
     found, known = store.counts(experiment), published(experiment.name)
     made = []
-    for (case, method, n, alpha), count in sorted(found.items(), key=lambda item: order(experiment, item[0])):
+    for (case, method, n, alpha), count in sorted(
+        found.items(), key=lambda item: order(experiment, item[0])
+    ):
         rate, source = reference(experiment, known, method, n, alpha)
         low, high = interval(count)
         null = experiment.null(case)
-        made.append(Cell(case, method, n, alpha, count, low, high, rate, source, mark(count, rate, alpha, null)))
+        made.append(
+            Cell(
+                case,
+                method,
+                n,
+                alpha,
+                count,
+                low,
+                high,
+                rate,
+                source,
+                mark(count, rate, alpha, null),
+            )
+        )
     return made
 
 
@@ -72,8 +87,12 @@ def order(experiment: Experiment, key: tuple[str, str, int, float]) -> tuple:
     return -alpha, experiment.cases.index(case), place, n
 
 
-def reference(experiment: Experiment, known: dict, method: str, n: int, alpha: float) -> tuple[float | None, str]:
-    """What a cell is compared with: the paper's own number, or for what we add the best that the paper has there."""
+def reference(
+    experiment: Experiment, known: dict, method: str, n: int, alpha: float
+) -> tuple[float | None, str]:
+    """What a cell is compared with: the paper's own number, or for what we add the best that the
+    paper has there.
+    """
     if (method, n, alpha) in known:
         cell = known[method, n, alpha]
         return cell.rate, cell.source
@@ -91,7 +110,9 @@ def interval(count: Count) -> tuple[float, float]:
 
 
 def mark(count: Count, rate: float | None, alpha: float, null: bool) -> str:
-    """Under the null only a rate above the level is worse; elsewhere more power is better, as far as Fisher's test can tell."""
+    """Under the null only a rate above the level is worse; elsewhere more power is better, as far
+    as Fisher's test can tell.
+    """
     if null:
         above = stats.binomtest(count.rejected, count.trials, alpha, alternative="greater").pvalue
         return WORSE if above < SURPRISE else AGREES
@@ -153,17 +174,25 @@ def summary(found: list[Cell]) -> str:
         return f"{len(found)} cells of {many}, for which the paper has no numbers."
     if unknown:
         counted["not judged"] = unknown
-    return f"{len(found)} cells of {many}: {', '.join(f'{number} {name}' for name, number in counted.items())}."
+    return (
+        f"{len(found)} cells of {many}: "
+        f"{', '.join(f'{number} {name}' for name, number in counted.items())}."
+    )
 
 
 def shown(experiment: Experiment, store: Store) -> str:
     """The side-by-side as text."""
     found = cells(experiment, store)
     if not found:
-        raise ValueError(f"{experiment.name}: the store has no trial of it yet. Run: lksd reproduce {experiment.name}")
+        raise ValueError(
+            f"{experiment.name}: the store has no trial of it yet. Run: lksd reproduce "
+            f"{experiment.name}"
+        )
     notes = (
         ["For what the paper lacks (ours), published is the paper's best in the same cell."]
         if any(cell.method in experiment.ours and cell.published is not None for cell in found)
         else []
     )
-    return "\n".join([experiment.title, "", *side_by_side(experiment, found).lines(), "", summary(found), *notes])
+    return "\n".join(
+        [experiment.title, "", *side_by_side(experiment, found).lines(), "", summary(found), *notes]
+    )

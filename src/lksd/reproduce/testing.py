@@ -1,4 +1,6 @@
-"""All tests of a trial: cases by methods by sample sizes, with everything that they share computed once."""
+"""All tests of a trial: cases by methods by sample sizes, with everything that they share computed
+once.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ from ..stein import Langevin, SteinOperator
 from ..stein.gram import gram_matrix
 from .experiment import Outcome, Task, timed
 
-OF_P, OF_Q = 1, 2  # roles: the chains and samples of P and Q are independent even where both are the same model
+# roles: the chains and samples of P and Q are independent even where both are the same model
+OF_P, OF_Q = 1, 2
 Label = Hashable  # what tells one model of a family from another
-Means = tuple[SampleMeans, SampleMeans, float]  # all that ``relative_mmd`` computes of its three samples
+# all that ``relative_mmd`` computes of its three samples
+Means = tuple[SampleMeans, SampleMeans, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,9 @@ class Scored:
 
 
 class Sample(NamedTuple):
-    """All that the MMD needs of one model's sample: against itself, and against the data from both sides."""
+    """All that the MMD needs of one model's sample: against itself, and against the data from both
+    sides.
+    """
 
     own: Prefixes
     at_data: Prefixes
@@ -54,15 +60,23 @@ def means_of(p: Sample, q: Sample, own_data: Prefixes, n: int, count: int) -> Me
 
 
 def sample_sums(
-    kernels: tuple[Kernel, ...], x: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], counts: tuple[int, ...]
+    kernels: tuple[Kernel, ...],
+    x: np.ndarray,
+    y: np.ndarray,
+    sizes: tuple[int, ...],
+    counts: tuple[int, ...],
 ) -> list[Sample]:
-    """The sums of a sample y of the model for each kernel, for some sizes of the data x and of y."""
+    """The sums of a sample y of the model for each kernel, for some sizes of the data x
+    and of y.
+    """
     own, cross = own_sums(kernels, y, counts), cross_sums(kernels, x, y, sizes, counts)
     return [Sample(among, *between) for among, between in zip(own, cross, strict=True)]
 
 
 def usual_test(kind: str) -> tuple[str, str]:
-    """The variance and the calibration of a test: the normal threshold, as in the paper, for all methods but ours."""
+    """The variance and the calibration of a test: the normal threshold, as in the paper, for all
+    methods but ours.
+    """
     return "auto", "auto" if kind in ("ours", "calibrated", "together") else "normal"
 
 
@@ -81,13 +95,15 @@ def run_tests(
 ) -> Iterator[Outcome]:
     """The outcomes of a trial on the data ``x``, of which smaller samples are prefixes.
 
-    A method is called kind-kernel, or by its kind alone where it takes the default kernel. Kinds that begin with "mmd" compare
-    samples of the models, "together" samples and scores, all others scores.
+    A method is called kind-kernel, or by its kind alone where it takes the default kernel. Kinds
+    that begin with "mmd" compare samples of the models, "together" samples and scores, all others
+    scores.
 
     Parameters
     ----------
     pairs : from a case to the labels of P and Q
-    score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took; tests share what belongs to the
+    score : (kind, label, role, pair) to the model's scores at ``x`` and the seconds that they took;
+    tests share what belongs to the
         same object
     kernel : from a name to a kernel
     judged : from a kind to the variance and the calibration of its test
@@ -104,16 +120,22 @@ def run_tests(
         name = method.partition("-")[2] or default
         return f"{name}@{case}" if scaled else name
 
-    names = tuple(dict.fromkeys(kernel_name(method, case) for case in task.cases for method in of_mmd))
+    names = tuple(
+        dict.fromkeys(kernel_name(method, case) for case in task.cases for method in of_mmd)
+    )
 
     @timed
     def sums(label: Label, role: int):
         """Of a model's sample, for all kernels at once, by their names."""
         assert sample is not None
-        made = sample_sums(tuple(map(kernel, names)), x, sample(label, role, max(counts)), sizes, counts)
+        made = sample_sums(
+            tuple(map(kernel, names)), x, sample(label, role, max(counts)), sizes, counts
+        )
         return dict(zip(names, made, strict=True))
 
-    between = cache(lambda: dict(zip(names, own_sums(tuple(map(kernel, names)), x, sizes), strict=True)))
+    between = cache(
+        lambda: dict(zip(names, own_sums(tuple(map(kernel, names)), x, sizes), strict=True))
+    )
     grams = Grams(x, kernel)
     for case in task.cases:
         pair = pairs(case)
@@ -122,21 +144,36 @@ def run_tests(
             roles = list(zip(pair, (OF_P, OF_Q), strict=True))
             samples = [sums(*one) for one in roles] if of_samples(kind) else []
             scores = [] if kind.startswith("mmd") else [score(kind, *one, pair) for one in roles]
-            seconds = sum(took for _, took in scores) + sum(took for _, took in samples) / max(len(names), 1)
+            seconds = sum(took for _, took in scores) + sum(took for _, took in samples) / max(
+                len(names), 1
+            )
             for n in sizes:
                 means, took = None, 0.0
                 if samples:
-                    means = means_of(samples[0][0][name], samples[1][0][name], between()[name], n, count(kind, n))
+                    means = means_of(
+                        samples[0][0][name], samples[1][0][name], between()[name], n, count(kind, n)
+                    )
                 judge: Any = None if means is None else partial(judge_means, *means, kernel(name))
                 if scores:
                     of_models = tuple(one for one, _ in scores)
                     known, took = grams.known(of_models, name, n)
-                    judge = partial(score_test, grams.family(of_models, name, n), known, judged(kind), task.seed, means)
-                yield from outcomes(case, method, n, task.alphas, judge, seconds * n / largest + took)
+                    judge = partial(
+                        score_test,
+                        grams.family(of_models, name, n),
+                        known,
+                        judged(kind),
+                        task.seed,
+                        means,
+                    )
+                yield from outcomes(
+                    case, method, n, task.alphas, judge, seconds * n / largest + took
+                )
 
 
 class Grams:
-    """Stein Gram matrices of models at the data: one serves all pairs that a model is in, and smaller samples by its corner."""
+    """Stein Gram matrices of models at the data: one serves all pairs that a model is in, and
+    smaller samples by its corner.
+    """
 
     def __init__(self, x: np.ndarray, named: Callable[[str], Kernel]):
         of_size = cache(lambda n: PerCoordinate.median(x[:n]))
@@ -144,26 +181,42 @@ class Grams:
         @cache
         def checked(scored: Scored) -> list[tuple[SteinOperator, np.ndarray, np.ndarray]]:
             found = [(operator, operator.observations(x)) for operator in scored.operators]
-            return [(*one, one[0].scores("scores", part, one[1])) for one, part in zip(found, scored.parts, strict=True)]
+            return [
+                (*one, one[0].scores("scores", part, one[1]))
+                for one, part in zip(found, scored.parts, strict=True)
+            ]
 
         def family(scored: tuple[Scored, ...], name: str, n: int) -> list[Hypothesis]:
-            """What is tested on the first n observations, for each operator; no name means the default kernel for real data."""
+            """What is tested on the first n observations, for each operator; no name means the
+            default kernel for real data.
+            """
             kernel = named(name) if name else of_size(n)
             of_operators = zip(*map(checked, scored), strict=True)
             return [
-                Hypothesis(kernel, models[0][0], models[0][1][:n], tuple(score[:n] for _, _, score in models))
+                Hypothesis(
+                    kernel,
+                    models[0][0],
+                    models[0][1][:n],
+                    tuple(score[:n] for _, _, score in models),
+                )
                 for models in of_operators
             ]
 
         @timed
         def matrices(scored: Scored, name: str, n: int) -> list[np.ndarray]:
-            return [gram_matrix(one.operator, one.kernel, one.x, one.scores[0]) for one in family((scored,), name, n)]
+            return [
+                gram_matrix(one.operator, one.kernel, one.x, one.scores[0])
+                for one in family((scored,), name, n)
+            ]
 
         self.size, self.family, self.matrices = len(x), family, matrices
 
-    def known(self, scored: tuple[Scored, ...], name: str, n: int) -> tuple[list[np.ndarray] | None, float]:
-        """The models' matrices at the first n observations for each operator, where they are small enough to hold; with their share
-        of the seconds that they took."""
+    def known(
+        self, scored: tuple[Scored, ...], name: str, n: int
+    ) -> tuple[list[np.ndarray] | None, float]:
+        """The models' matrices at the first n observations for each operator, where they are small
+        enough to hold; with their share of the seconds that they took.
+        """
         whole = self.size if name else n
         if whole > BOOTSTRAP_LIMIT:
             return None, 0.0
@@ -174,7 +227,12 @@ class Grams:
 
 
 def score_test(
-    family: list[Hypothesis], known: list[np.ndarray] | None, how: tuple[str, str], seed: int, means: Means | None, alpha: float
+    family: list[Hypothesis],
+    known: list[np.ndarray] | None,
+    how: tuple[str, str],
+    seed: int,
+    means: Means | None,
+    alpha: float,
 ):
     """``compare_scores``, and beside the MMD where its ``means`` are given."""
     decision = Decision(alpha=alpha, variance=how[0], calibration=how[1])
@@ -182,7 +240,11 @@ def score_test(
     mmd = None if means is None else mmd_of_means(*means, family[0].kernel, alpha, seed)
     result, _ = decide(tests, decision, mmd)
     strongest = min(result.ksd_tests, key=lambda one: (one.pvalue, -one.statistic))
-    return strongest if result.mmd is None else min((strongest, result.mmd), key=lambda one: one.pvalue)
+    return (
+        strongest
+        if result.mmd is None
+        else min((strongest, result.mmd), key=lambda one: one.pvalue)
+    )
 
 
 def kind_of(method: str) -> str:
@@ -193,10 +255,23 @@ def of_samples(kind: str) -> bool:
     return kind.startswith("mmd") or kind == "together"
 
 
-def outcomes(case: str, method: str, n: int, alphas: tuple[float, ...], test: Callable, shared: float) -> Iterator[Outcome]:
-    """One p-value judged at all levels; ``shared`` are the seconds spent before on what the test needs."""
+def outcomes(
+    case: str, method: str, n: int, alphas: tuple[float, ...], test: Callable, shared: float
+) -> Iterator[Outcome]:
+    """One p-value judged at all levels; ``shared`` are the seconds spent before on what the test
+    needs.
+    """
     began = time.perf_counter()
     result = test(min(alphas))
     seconds = time.perf_counter() - began + shared
     for alpha in alphas:
-        yield Outcome(case, method, n, alpha, result.statistic, result.pvalue, bool(result.pvalue <= alpha), seconds)
+        yield Outcome(
+            case,
+            method,
+            n,
+            alpha,
+            result.statistic,
+            result.pvalue,
+            bool(result.pvalue <= alpha),
+            seconds,
+        )

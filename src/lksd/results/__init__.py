@@ -6,4 +6,12 @@ from .fit import GoodnessOfFitResult
 from .loading import load_result
 from .ranking import RankResult
 
-__all__ = ["ComparisonResult", "Diagnostics", "GoodnessOfFitResult", "MMDResult", "RankResult", "Words", "load_result"]
+__all__ = [
+    "ComparisonResult",
+    "Diagnostics",
+    "GoodnessOfFitResult",
+    "MMDResult",
+    "RankResult",
+    "Words",
+    "load_result",
+]

@@ -16,15 +16,16 @@ from ..statistics.nulls import NullDistribution
 from .details import ROLES
 from .records import BESIDE, encode, record_checksum, versions
 
-SCHEMA, READABLE, CHECKED = 4, (3, 4), 4  # the newest, those that are read, and the first with a checksum
+# the newest, those that are read, and the first with a checksum
+SCHEMA, READABLE, CHECKED = 4, (3, 4), 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TestResult(ABC):
     """What every test has; the subclasses say what was compared.
 
-    ``settings`` are the options of the call as given, ``versions`` those of the packages that computed. ``withheld`` is a reason
-    for which no verdict is given; ``reject`` is then False.
+    ``settings`` are the options of the call as given, ``versions`` those of the packages that
+    computed. ``withheld`` is a reason for which no verdict is given; ``reject`` is then False.
     """
 
     statistic: float
@@ -61,7 +62,9 @@ class TestResult(ABC):
         """The estimates as a table."""
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The result as JSON text, also written to ``path`` if one is given; ``lksd.load_result`` reads it."""
+        """The result as JSON text, also written to ``path`` if one is given; ``lksd.load_result``
+        reads it.
+        """
         record = {
             "schema": SCHEMA,
             "kind": type(self).__name__,
@@ -86,20 +89,23 @@ class TestResult(ABC):
 class DifferenceResult(TestResult):
     """A test on the difference of two discrepancies.
 
-    ``pvalue_reverse`` is the p-value of the same test with the two models exchanged; None in files that were written without it.
-    ``names`` are what the models P and Q are called.
+    ``pvalue_reverse`` is the p-value of the same test with the two models exchanged; None in files
+    that were written without it. ``names`` are what the models P and Q are called.
     """
 
     difference: float
     standard_error: float
-    estimate: float  # what the statistic and the interval are made of: the difference, or its regularised form
+    # what the statistic and the interval are made of: the difference, or its regularised form
+    estimate: float
     null: NullDistribution
     margin: float = 0.0
     pvalue_reverse: float | None = None
     names: tuple[str, str] = ROLES
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval for the difference of the squared discrepancies, with the test's calibration."""
+        """An interval for the difference of the squared discrepancies, with the test's
+        calibration.
+        """
         tail = (1 - check_probability("level", level)) / 2
         if self.standard_error == self.difference == 0:
             return (0.0, 0.0)
@@ -145,12 +151,21 @@ class DifferenceResult(TestResult):
         error = self.standard_error
         return self.smaller_pvalue, -abs(self.estimate / error) if error > 0 else 0.0
 
-    def _estimates(self, measure: str, p: tuple[float, float | None], q: tuple[float, float | None]) -> Table:
-        """Both models' values of a measure with their errors, where these are known, and the difference with its interval."""
+    def _estimates(
+        self, measure: str, p: tuple[float, float | None], q: tuple[float, float | None]
+    ) -> Table:
+        """Both models' values of a measure with their errors, where these are known, and the
+        difference with its interval.
+        """
         low, high = self.confidence_interval()
         models = [
             (name, number(value), "" if error is None else number(error), "")
             for name, (value, error) in zip(self.names, (p, q), strict=True)
         ]
-        last = (self.subtraction, number(self.difference), number(self.standard_error), f"[{number(low)}, {number(high)}]")
+        last = (
+            self.subtraction,
+            number(self.difference),
+            number(self.standard_error),
+            f"[{number(low)}, {number(high)}]",
+        )
         return Table(("", measure, "std. error", "95 % interval"), [*models, last])

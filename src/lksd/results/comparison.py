@@ -31,7 +31,11 @@ class MMDResult(DifferenceResult):
     @property
     def favours(self) -> str | None:
         """The name of the model that is shown to fit better; None where none is."""
-        return None if self.withheld is not None or self.direction is None else self.name(self.direction)
+        return (
+            None
+            if self.withheld is not None or self.direction is None
+            else self.name(self.direction)
+        )
 
     @property
     def _verdict(self) -> str:
@@ -49,7 +53,10 @@ class MMDResult(DifferenceResult):
         return self._estimates("squared MMD", (self.mmd_p, None), (self.mmd_q, None))
 
     def __str__(self) -> str:
-        counts = f"n = {self.n} observations, {self.n_p} from {self.names[0]}, {self.n_q} from {self.names[1]}"
+        counts = (
+            f"n = {self.n} observations, {self.n_p} from {self.names[0]}, {self.n_q} from "
+            f"{self.names[1]}"
+        )
         lines = [
             self.question,
             "",
@@ -70,15 +77,17 @@ class ComparisonResult(DifferenceResult):
     Attributes
     ----------
     statistic, pvalue, reject
-        T = sqrt(n) U / sqrt(v), the p-value, and the decision at level ``alpha``. Where several hypotheses were tested together,
-        ``pvalue`` is the smallest of all, and T with what else belongs to one hypothesis is that of the most significant
-        in either direction. ``reject`` is False where the tests disagree, or where the verdict is withheld.
+        T = sqrt(n) U / sqrt(v), the p-value, and the decision at level ``alpha``. Where several
+        hypotheses were tested together, ``pvalue`` is the smallest of all, and T with what else
+        belongs to one hypothesis is that of the most significant in either direction. ``reject`` is
+        False where the tests disagree, or where the verdict is withheld.
     pvalue_reverse
         The p-value for P being better than Q: the ``pvalue`` of the call with the models exchanged.
     names : tuple of str
         What the models P and Q are called: ("P", "Q") where they have no names.
     favours : str or None
-        The name of the model that is shown to fit better, in either direction and whatever ``alternative`` is.
+        The name of the model that is shown to fit better, in either direction and whatever
+        ``alternative`` is.
     disputed : bool
         Whether hypotheses that were tested together are significant in opposite directions.
     difference, standard_error
@@ -92,15 +101,18 @@ class ComparisonResult(DifferenceResult):
     contributions : (n,) array
         What each observation adds to ``difference``.
     labels : tuple of str or None
-        The labels of the observations, one for each of the ``contributions``, where the rows of the data had some.
+        The labels of the observations, one for each of the ``contributions``, where the rows of the
+        data had some.
     kept : (n,) array or None
-        The rows of the observations in the data as given, where empty documents were left out; None where none were.
+        The rows of the observations in the data as given, where empty documents were left out; None
+        where none were.
     words : Words or None
         What each word (or value) adds to it, where discrete models were given.
     order : (L,) array or None
         The order of the values in a cyclic operator; None is their own.
     tests : tuple of ComparisonResult
-        One entry for each kernel and operator where several were tested, or the MMD beside; p-values are adjusted.
+        One entry for each kernel and operator where several were tested, or the MMD beside;
+        p-values are adjusted.
     rejected : tuple of str
         The null hypotheses that are rejected, where several were tested.
     mmd : MMDResult or None
@@ -161,19 +173,31 @@ class ComparisonResult(DifferenceResult):
     def with_names(self, names: Sequence[str]) -> ComparisonResult:
         """The result with the models called so, also in the tests inside."""
         if isinstance(names, str) or len(names) != 2:
-            raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings.")
+            raise ValueError(
+                f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings."
+            )
         called = (str(names[0]), str(names[1]))
         tests = tuple(one.with_names(called) for one in self.tests)
-        return replace(self, names=called, tests=tests, mmd=self.mmd and replace(self.mmd, names=called))
+        return replace(
+            self, names=called, tests=tests, mmd=self.mmd and replace(self.mmd, names=called)
+        )
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """The null hypotheses that are rejected, by discrepancy, operator and kernel; each alone, also where they disagree."""
+        """The null hypotheses that are rejected, by discrepancy, operator and kernel; each alone,
+        also where they disagree.
+        """
         found = [f"KSD, {one.operator}, {one.kernel}" for one in self.ksd_tests if one.reject]
-        return (*found, f"MMD, {self.mmd.kernel}") if self.mmd is not None and self.mmd.reject else tuple(found)
+        return (
+            (*found, f"MMD, {self.mmd.kernel}")
+            if self.mmd is not None and self.mmd.reject
+            else tuple(found)
+        )
 
     def documents(self, count: int = 5) -> list[tuple[int, float]]:
-        """The observations that decide, by their rows in the data as given, with their contributions, the largest first."""
+        """The observations that decide, by their rows in the data as given, with their
+        contributions, the largest first.
+        """
         return [(self.row(i), float(self.contributions[i])) for i in self.deciding(count)]
 
     def deciding(self, count: int) -> np.ndarray:
@@ -193,19 +217,28 @@ class ComparisonResult(DifferenceResult):
         return str(self.null)
 
     def required_n(self, power: float = 0.8) -> int | float:
-        """How many new observations would reject with probability ``power`` if the true difference equals the estimate."""
+        """How many new observations would reject with probability ``power`` if the true difference
+        equals the estimate.
+        """
         return self._required_n(self.difference, power)
 
-    def required_n_interval(self, power: float = 0.8, level: float = 0.95) -> tuple[int | float, int | float]:
+    def required_n_interval(
+        self, power: float = 0.8, level: float = 0.95
+    ) -> tuple[int | float, int | float]:
         """``required_n`` at the two ends of the confidence interval of the difference."""
         low, high = self.confidence_interval(level)
         sizes = sorted(self._required_n(end, power) for end in (low, high))
         return (sizes[0], math.inf if low <= 0 <= high else sizes[1])
 
     def power(self, n: int) -> float:
-        """The probability that ``n`` new observations reject if the true difference equals the estimate; see ``required_n``."""
+        """The probability that ``n`` new observations reject if the true difference equals the
+        estimate; see ``required_n``.
+        """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < MINIMUM_OBSERVATIONS:
-            raise ValueError(f"n: expected an integer of at least {MINIMUM_OBSERVATIONS}; got {n!r}. Give a sample size.")
+            raise ValueError(
+                f"n: expected an integer of at least {MINIMUM_OBSERVATIONS}; got {n!r}. Give a "
+                "sample size."
+            )
         difference, zeta, threshold = self._pilot(self.difference)
         error = math.sqrt(max(ustatistic.hoeffding_variance(int(n), zeta), 0.0))
         if error == 0:
@@ -220,9 +253,12 @@ class ComparisonResult(DifferenceResult):
         return ustatistic.required_n(difference, zeta, threshold + float(ndtri(power)))
 
     def _pilot(self, difference: float) -> tuple[float, Components, float]:
-        """The difference, the variance components and the threshold that a new sample is planned with."""
+        """The difference, the variance components and the threshold that a new sample is planned
+        with.
+        """
         two_sided, zeta = self.alternative == "two-sided", self.zeta
-        if zeta.zeta_1 <= 0:  # where the unbiased estimate is not positive, what the test's own variance says
+        # where the unbiased estimate is not positive, what the test's own variance says
+        if zeta.zeta_1 <= 0:
             zeta = zeta._replace(zeta_1=self.n * self.standard_error**2 / 4)
         beyond = (abs(difference) if two_sided else difference) - self.margin
         return beyond, zeta, float(-ndtri(self.alpha / 2 if two_sided else self.alpha))
@@ -234,24 +270,32 @@ class ComparisonResult(DifferenceResult):
         return plot_comparison(self, ax)
 
     def plot_contributions(self, ax=None):
-        """What each observation adds to the difference, sorted; for discrete models also the words that decide."""
+        """What each observation adds to the difference, sorted; for discrete models also the words
+        that decide.
+        """
         from ..report.plots import plot_contributions
 
         return plot_contributions(self, ax)
 
     def plot_diagnostics(self, axes=None):
-        """R-hat and effective sample size of the chains over the observations (two matplotlib axes)."""
+        """R-hat and effective sample size of the chains over the observations (two matplotlib
+        axes).
+        """
         from ..report.plots import plot_diagnostics
 
         return plot_diagnostics(self, axes)
 
     def plot_power(self, ax=None, power: float = 0.8):
-        """The power of a new sample against its size, if the true difference equals the estimate."""
+        """The power of a new sample against its size, if the true difference equals the
+        estimate.
+        """
         from ..report.plots import plot_power
 
         return plot_power(self, ax, power)
 
-    def to_html(self, path: str | Path, *, names: tuple[str, str] | None = None, observations=None) -> None:
+    def to_html(
+        self, path: str | Path, *, names: tuple[str, str] | None = None, observations=None
+    ) -> None:
         """Write a report: one file that needs nothing else.
 
         Parameters
@@ -260,8 +304,9 @@ class ComparisonResult(DifferenceResult):
         names : tuple of str, optional
             What P and Q are called, instead of the ``names`` of the result.
         observations : optional
-            The data, so that the observations which decide are shown: (n, D) numbers or a data frame; (n, height, width) or
-            (n, height, width, 3) images; documents as strings, lists of words, or lists of word ids.
+            The data, so that the observations which decide are shown: (n, D) numbers or a data
+            frame; (n, height, width) or (n, height, width, 3) images; documents as strings, lists
+            of words, or lists of word ids.
         """
         from ..report.page import write_report
 
@@ -275,20 +320,32 @@ class ComparisonResult(DifferenceResult):
     def question(self) -> str:
         p, q = self.names
         if self.alternative == "two-sided":
-            equal = f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
+            equal = (
+                f"differ by at most {number(self.margin)}" if self.margin else "fit equally well"
+            )
             return f"H0: {p} and {q} {equal};  H1: one fits better{by_margin(self.margin)}"
-        null = f"KSD({p})^2 - KSD({q})^2 <= {number(self.margin)}" if self.margin else f"{p} fits at least as well as {q}"
+        null = (
+            f"KSD({p})^2 - KSD({q})^2 <= {number(self.margin)}"
+            if self.margin
+            else f"{p} fits at least as well as {q}"
+        )
         return f"H0: {null};  H1: {q} fits better{by_margin(self.margin)}"
 
     @property
     def pvalue_line(self) -> str:
         """The p-value, and the reverse one where that is the smaller."""
-        more = f" (reverse: {pvalue_text(self.smaller_pvalue)})" if self.smaller_pvalue < self.pvalue else ""
+        more = (
+            f" (reverse: {pvalue_text(self.smaller_pvalue)})"
+            if self.smaller_pvalue < self.pvalue
+            else ""
+        )
         return mark_withheld(pvalue_text(self.pvalue) + more, self)
 
     @property
     def summary(self) -> Table:
-        return self._estimates("squared KSD", (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error))
+        return self._estimates(
+            "squared KSD", (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error)
+        )
 
     @property
     def hypotheses(self) -> Table:
@@ -297,9 +354,22 @@ class ComparisonResult(DifferenceResult):
         for test in self.every_test:
             reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
             name = test.operator if isinstance(test, ComparisonResult) else "MMD"
-            better = "withheld" if self.withheld else self.name(test.direction) if test.direction else ""
-            rows.append((f"{test.statistic:.3f}", pvalue_cell(test.pvalue), reverse, better, name, test.kernel))
-        return Table(("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5))
+            better = (
+                "withheld" if self.withheld else self.name(test.direction) if test.direction else ""
+            )
+            rows.append(
+                (
+                    f"{test.statistic:.3f}",
+                    pvalue_cell(test.pvalue),
+                    reverse,
+                    better,
+                    name,
+                    test.kernel,
+                )
+            )
+        return Table(
+            ("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5)
+        )
 
     def __str__(self) -> str:
         lines = [
@@ -319,7 +389,9 @@ class ComparisonResult(DifferenceResult):
         if self.words is not None:
             rows = [
                 (f"{document}", number(share), word, number(part))
-                for (document, share), (word, part) in zip_longest(self.documents(), self.words.top(), fillvalue=("", math.nan))
+                for (document, share), (word, part) in zip_longest(
+                    self.documents(), self.words.top(), fillvalue=("", math.nan)
+                )
             ]
             cells = [tuple("" if cell == "nan" else cell for cell in row) for row in rows]
             (whole, part), adds = self.words.kinds, f"adds to {self.subtraction}"

@@ -1,4 +1,5 @@
-"""What a result tells beside its numbers: the chains behind the scores, the words that decide, and the verdict.
+"""What a result tells beside its numbers: the chains behind the scores, the words that decide, and
+the verdict.
 
 The words of a verdict do not depend on which of the models is called P.
 """
@@ -26,10 +27,11 @@ POWER = 0.8  # of the new sample that would settle it
 
 @dataclass(frozen=True)
 class Unconverged:
-    """Observations at which the chains of a model have not converged, and the answer without all such observations.
+    """Observations at which the chains of a model have not converged, and the answer without all
+    such observations.
 
-    ``observations`` are their ids, of ``n`` observations; ``statistic``, ``pvalue`` and ``reject`` those of the test without them,
-    None where too few are left.
+    ``observations`` are their ids, of ``n`` observations; ``statistic``, ``pvalue`` and ``reject``
+    those of the test without them, None where too few are left.
     """
 
     model: str
@@ -41,26 +43,39 @@ class Unconverged:
 
     def places(self, most: int) -> str:
         """The observations in words."""
-        ids, more = ", ".join(str(i) for i in self.observations[:most]), len(self.observations) - most
-        return f"observation{'s' * (len(self.observations) > 1)} {ids}{f' and {more} more' if more > 0 else ''}"
+        ids, more = (
+            ", ".join(str(i) for i in self.observations[:most]),
+            len(self.observations) - most,
+        )
+        return (
+            f"observation{'s' * (len(self.observations) > 1)} "
+            f"{ids}{f' and {more} more' if more > 0 else ''}"
+        )
 
     def __str__(self) -> str:
-        said = f"chains of {visible(self.model)} have not converged at {self.places(10)} ({len(self.observations)} of {self.n})"
+        said = (
+            f"chains of {visible(self.model)} have not converged at {self.places(10)} "
+            f"({len(self.observations)} of {self.n})"
+        )
         them = "it" if len(self.observations) == 1 else "them"
         if self.statistic is None or self.pvalue is None:
             return f"{said}; without {them} too few are left"
-        return f"{said}; without {them} the statistic is {self.statistic:.3f}, {pvalue_text(self.pvalue)}"
+        return (
+            f"{said}; without {them} the statistic is {self.statistic:.3f}, "
+            f"{pvalue_text(self.pvalue)}"
+        )
 
 
 @dataclass(frozen=True)
 class Diagnostics:
     """How the scores of a comparison were made.
 
-    ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share`` is the part of
-    the test's variance that more draws would remove; ``start_shift`` is what chains that began at different points
-    differ by, in units of the statistic. None where no chains were run. ``rhats`` and ``esses`` are the worst of the
-    models at each observation. ``unconverged`` names the observations whose chains have not converged, and ``withheld`` is the
-    reason for which the verdict is withheld, where it is.
+    ``rhat`` is the largest and ``ess`` the smallest over observations and models; ``noise_share``
+    is the part of the test's variance that more draws would remove; ``start_shift`` is what chains
+    that began at different points differ by, in units of the statistic. None where no chains were
+    run. ``rhats`` and ``esses`` are the worst of the models at each observation. ``unconverged``
+    names the observations whose chains have not converged, and ``withheld`` is the reason for which
+    the verdict is withheld, where it is.
     """
 
     method_p: str
@@ -77,14 +92,31 @@ class Diagnostics:
 
     def lines(self, names: tuple[str, str] = ROLES) -> list[str]:
         """The diagnostics in words, for models that are called so."""
-        p, q = (f"scores {role}" if name == role else f"scores of {name}:" for role, name in zip(ROLES, names, strict=True))
-        lines = [f"{p} {self.method_p}", f"{q} {self.method_q}"] if self.method_q else [f"scores   {self.method_p}"]
+        p, q = (
+            f"scores {role}" if name == role else f"scores of {name}:"
+            for role, name in zip(ROLES, names, strict=True)
+        )
+        lines = (
+            [f"{p} {self.method_p}", f"{q} {self.method_q}"]
+            if self.method_q
+            else [f"scores   {self.method_p}"]
+        )
         if self.rhat is not None and self.ess is not None:
-            lines.append(f"R-hat at most {rhat_text(self.rhat)}, ESS at least {self.ess:.0f}, {self.divergences} divergences")
+            lines.append(
+                f"R-hat at most {rhat_text(self.rhat)}, ESS at least {self.ess:.0f}, "
+                f"{self.divergences} divergences"
+            )
         if self.noise_share is not None:
             of = "difference" if self.method_q else "statistic"
-            shift = "" if self.start_shift is None else f"; the chains' starting points shift T by at most {self.start_shift:.2f}"
-            lines.append(f"MCMC error accounts for {self.noise_share:.2%} of the variance of the {of}{shift}.")
+            shift = (
+                ""
+                if self.start_shift is None
+                else f"; the chains' starting points shift T by at most {self.start_shift:.2f}"
+            )
+            lines.append(
+                f"MCMC error accounts for {self.noise_share:.2%} of the variance of the "
+                f"{of}{shift}."
+            )
         return [visible(line) for line in lines]
 
     def __str__(self) -> str:
@@ -93,12 +125,15 @@ class Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """What each word (or value) of the data adds to a difference, the largest first: ``contributions`` sum to it."""
+    """What each word (or value) of the data adds to a difference, the largest first:
+    ``contributions`` sum to it.
+    """
 
     ids: np.ndarray
     contributions: np.ndarray
     names: tuple[str, ...] = ()  # of the words, where the models know them
-    documents: bool = True  # whether the observations are documents, made of words, or anything else, made of values
+    # whether the observations are documents, made of words, or anything else, made of values
+    documents: bool = True
 
     @property
     def kinds(self) -> tuple[str, str]:
@@ -121,7 +156,11 @@ def sentence_of(result: ComparisonResult) -> str:
     if result.disputed:
         return disagreement(result)
     if result.better_role is not None:
-        p = result.pvalue_reverse if result.better_role == "P" and result.pvalue_reverse is not None else result.pvalue
+        p = (
+            result.pvalue_reverse
+            if result.better_role == "P" and result.pvalue_reverse is not None
+            else result.pvalue
+        )
         by = by_margin(result.margin) + by_which(result)
         return f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)})."
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
@@ -131,8 +170,8 @@ def sentence_of(result: ComparisonResult) -> str:
     if not result.n < size < math.inf:
         return f"Undecided{whether} ({both_pvalues(result)})."
     return (
-        f"Undecided{whether} ({both_pvalues(result)}): a new sample of {size:,.0f} would settle it with probability {POWER:g} "
-        "if the true difference equals the estimate."
+        f"Undecided{whether} ({both_pvalues(result)}): a new sample of {size:,.0f} would settle it "
+        f"with probability {POWER:g} if the true difference equals the estimate."
     )
 
 
@@ -149,49 +188,78 @@ def by_which(result: ComparisonResult) -> str:
 
 
 def both_pvalues(result: DifferenceResult) -> str:
-    """The p-values for either model, that of the leading one first; one p-value where the two sides are tested as one."""
+    """The p-values for either model, that of the leading one first; one p-value where the two sides
+    are tested as one.
+    """
     forward, reverse = result.pvalue, result.pvalue_reverse
     if reverse is None or reverse == forward:
         return pvalue_text(forward)
     p, q = result.names
-    (first, lead), (second, behind) = ((forward, q), (reverse, p)) if forward < reverse else ((reverse, p), (forward, q))
-    return f"{pvalue_text(first)} for {lead}, {pvalue_text(second).removeprefix('p = ')} for {behind}"
+    (first, lead), (second, behind) = (
+        ((forward, q), (reverse, p)) if forward < reverse else ((reverse, p), (forward, q))
+    )
+    return (
+        f"{pvalue_text(first)} for {lead}, {pvalue_text(second).removeprefix('p = ')} for {behind}"
+    )
 
 
 def size_to_settle(result: ComparisonResult) -> int | float:
-    """How many new observations would show the leading model to be better, by the hypothesis that is shown."""
-    if result.mmd is not None and result.mmd.significance < min(one.significance for one in result.ksd_tests):
+    """How many new observations would show the leading model to be better, by the hypothesis that
+    is shown.
+    """
+    if result.mmd is not None and result.mmd.significance < min(
+        one.significance for one in result.ksd_tests
+    ):
         return math.inf
     forward, reverse = result.pvalue, result.pvalue_reverse
-    towards_p = reverse is not None and (reverse < forward or (reverse == forward and result.difference < 0))
+    towards_p = reverse is not None and (
+        reverse < forward or (reverse == forward and result.difference < 0)
+    )
     return result._required_n(-result.difference if towards_p else result.difference, POWER)
 
 
 def disagreement(result: ComparisonResult) -> str:
     """The most significant hypothesis on either side, by its name."""
-    every = sorted(zip(result.every_test, labels(result), strict=True), key=lambda one: one[0].significance)
-    decided = [(test.direction, label, pvalue_text(test.smaller_pvalue)) for test, label in every if test.direction]
+    every = sorted(
+        zip(result.every_test, labels(result), strict=True), key=lambda one: one[0].significance
+    )
+    decided = [
+        (test.direction, label, pvalue_text(test.smaller_pvalue))
+        for test, label in every
+        if test.direction
+    ]
     lead, label, p = decided[0]
     other, against = next((name, value) for way, name, value in decided if way != lead)
     better, worse = result.names if lead == "P" else result.names[::-1]
-    return f"The tests disagree: {label} says that {better} fits better ({p}), {other} that {worse} does ({against})."
+    return (
+        f"The tests disagree: {label} says that {better} fits better ({p}), {other} that {worse} "
+        f"does ({against})."
+    )
 
 
 def labels(result: ComparisonResult) -> list[str]:
     """A short name for every test: by what tells it from the others."""
     named = ["the MMD"] if result.mmd is not None else []
     tests = result.ksd_tests
-    return ["the KSD", *named] if len(tests) == 1 else [*short_labels([(t.operator, t.kernel) for t in tests]), *named]
+    return (
+        ["the KSD", *named]
+        if len(tests) == 1
+        else [*short_labels([(t.operator, t.kernel) for t in tests]), *named]
+    )
 
 
 def short_labels(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Operators and kernels as "operator with kernel"; what all have in common is left out, and parameters that tell nothing."""
+    """Operators and kernels as "operator with kernel"; what all have in common is left out, and
+    parameters that tell nothing.
+    """
     operators, kernels = (shorten(list(side)) for side in zip(*pairs, strict=True))
     if len(set(kernels)) == 1:
         return operators
     if len(set(operators)) == 1:
         return kernels
-    return [f"{operator} with {kernel}" for operator, kernel in zip(operators, kernels, strict=True)]
+    return [
+        f"{operator} with {kernel}" for operator, kernel in zip(operators, kernels, strict=True)
+    ]
 
 
 def shorten(names: list[str]) -> list[str]:

@@ -15,7 +15,9 @@ from .details import Diagnostics, mark_withheld
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GoodnessOfFitResult(TestResult):
-    """Does the model fit at all? ``statistic`` is n times the squared KSD ``ksd``, ``null_deviation`` its spread where it fits."""
+    """Does the model fit at all? ``statistic`` is n times the squared KSD ``ksd``,
+    ``null_deviation`` its spread where it fits.
+    """
 
     ksd: float
     operator: str
@@ -24,17 +26,25 @@ class GoodnessOfFitResult(TestResult):
     null_deviation: float = math.nan
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
-    labels: tuple[str, ...] | None = None  # of the observations, where the rows of the data had some
-    null: NullDistribution | None = None  # of the statistic, by the user's own calibration in the place of the bootstrap
+    # of the observations, where the rows of the data had some
+    labels: tuple[str, ...] | None = None
+    # of the statistic, by the user's own calibration in the place of the bootstrap
+    null: NullDistribution | None = None
 
     @property
     def _verdict(self) -> str:
         p = pvalue_text(self.pvalue)
-        return f"The model does not fit the data ({p})." if self.reject else f"No evidence against the model ({p})."
+        return (
+            f"The model does not fit the data ({p})."
+            if self.reject
+            else f"No evidence against the model ({p})."
+        )
 
     @property
     def calibration(self) -> str:
-        return f"bootstrap with {self.replicates:,} resamples" if self.null is None else str(self.null)
+        return (
+            f"bootstrap with {self.replicates:,} resamples" if self.null is None else str(self.null)
+        )
 
     @property
     def question(self) -> str:

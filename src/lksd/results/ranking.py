@@ -20,16 +20,16 @@ NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 class RankResult(TestResult):
     """Models from the best to the worst, and which differences are more than chance.
 
-    ``pvalue`` is the smallest of all, ``reject`` says whether a difference is significant that no other test
-    disputes. All arrays are in the order of ``names``.
+    ``pvalue`` is the smallest of all, ``reject`` says whether a difference is significant that no
+    other test disputes. All arrays are in the order of ``names``.
 
-    Where several kernels and operators were tested, ``pvalues`` and all that follows from them (``better``,
-    ``confidence_set``, ``disputed``, the sentence) are those of all together, while ``statistic``, ``names``,
-    discrepancies, differences, intervals and selective p-values are those of one: the most significant of
-    those whose first model is in the confidence set.
+    Where several kernels and operators were tested, ``pvalues`` and all that follows from them
+    (``better``, ``confidence_set``, ``disputed``, the sentence) are those of all together, while
+    ``statistic``, ``names``, discrepancies, differences, intervals and selective p-values are those
+    of one: the most significant of those whose first model is in the confidence set.
 
-    Where the verdict is ``withheld``, nothing is shown: ``better`` and ``disputed`` are empty and all models are in the
-    confidence set, whatever the p-values.
+    Where the verdict is ``withheld``, nothing is shown: ``better`` and ``disputed`` are empty and
+    all models are in the confidence set, whatever the p-values.
 
     Attributes
     ----------
@@ -40,12 +40,14 @@ class RankResult(TestResult):
     differences, standard_errors : (M, M) arrays
         Entry [i, j] is KSD_i^2 - KSD_j^2, positive where j fits better, and its standard error.
     pvalues : (M, M) array
-        Entry [i, j] for H0: i fits at least as well as j (by every kernel and operator); adjusted for all pairs (and for them).
+        Entry [i, j] for H0: i fits at least as well as j (by every kernel and operator); adjusted
+        for all pairs (and for them).
     lower : (M, M) array
         Lower ends of simultaneous intervals of level 1 - alpha; see ``interval``.
     selective_pvalues : (M,) array
-        For H0: i fits at least as well as the first model, given that these data chose the first (RelPSI). Each is valid by
-        itself, for users who look at one model; the choice is accounted for, the number of models looked at is not.
+        For H0: i fits at least as well as the first model, given that these data chose the first
+        (RelPSI). Each is valid by itself, for users who look at one model; the choice is accounted
+        for, the number of models looked at is not.
     tests : tuple of RankResult
         One entry for each kernel and operator where several were tested.
     diagnostics : tuple of Diagnostics
@@ -75,9 +77,15 @@ class RankResult(TestResult):
 
     @property
     def confidence_set(self) -> tuple[str, ...]:
-        """The models not shown to be worse than another: all that are best (by every kernel and operator) are
-        among them with probability 1 - alpha. A model is not left out for a difference that is disputed."""
-        return tuple(name for name, worse in zip(self.names, self.shown_worse, strict=True) if not worse.any())
+        """The models not shown to be worse than another: all that are best (by every kernel and
+        operator) are among them with probability 1 - alpha. A model is not left out for a
+        difference that is disputed.
+        """
+        return tuple(
+            name
+            for name, worse in zip(self.names, self.shown_worse, strict=True)
+            if not worse.any()
+        )
 
     @property
     def shown_worse(self) -> np.ndarray:
@@ -87,10 +95,20 @@ class RankResult(TestResult):
 
     @property
     def disputed(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of models on whose order the tests disagree: significant differences lead from each of them to all the others."""
+        """Groups of models on whose order the tests disagree: significant differences lead from
+        each of them to all the others.
+        """
         groups = self._groups
-        found = [tuple(name for name, own in zip(self.names, groups, strict=True) if own == group) for group in np.unique(groups)]
-        return tuple(sorted((group for group in found if len(group) > 1), key=lambda group: self.names.index(group[0])))
+        found = [
+            tuple(name for name, own in zip(self.names, groups, strict=True) if own == group)
+            for group in np.unique(groups)
+        ]
+        return tuple(
+            sorted(
+                (group for group in found if len(group) > 1),
+                key=lambda group: self.names.index(group[0]),
+            )
+        )
 
     @property
     def _groups(self) -> np.ndarray:
@@ -100,22 +118,31 @@ class RankResult(TestResult):
 
     @property
     def _significant(self) -> np.ndarray:
-        """(M, M), whether a test shows model i to be worse than j; none does where the verdict is withheld."""
+        """(M, M), whether a test shows model i to be worse than j; none does where the verdict is
+        withheld.
+        """
         return (self.pvalues <= self.alpha) & (self.withheld is None)
 
     def interval(self, model: str, other: str) -> tuple[float, float]:
-        """The simultaneous interval, of level 1 - alpha, for KSD^2 of ``model`` minus that of ``other``."""
+        """The simultaneous interval, of level 1 - alpha, for KSD^2 of ``model`` minus that of
+        ``other``.
+        """
         i, j = (self.position(name) for name in (model, other))
         return float(self.lower[i, j]), float(-self.lower[j, i])
 
     def position(self, name: str) -> int:
         if name not in self.names:
-            raise ValueError(f"name: expected one of the ranked models; got {name!r}. They are: {', '.join(self.names[:20])}.")
+            raise ValueError(
+                f"name: expected one of the ranked models; got {name!r}. They are: "
+                f"{', '.join(self.names[:20])}."
+            )
         return self.names.index(name)
 
     @property
     def better(self) -> tuple[tuple[str, str], ...]:
-        """All pairs (better, worse) of models whose difference is significant; both ways round where tests disagree."""
+        """All pairs (better, worse) of models whose difference is significant; both ways round
+        where tests disagree.
+        """
         return tuple((self.names[j], self.names[i]) for i, j in np.argwhere(self._significant))
 
     @property
@@ -127,16 +154,23 @@ class RankResult(TestResult):
         if kept == (self.names[0],):
             return f"{kept[0]} fits best{by} (level {self.alpha:g})."
         if len(kept) == 1:
-            return f"Only {kept[0]} is not shown to be worse than another{by} (level {self.alpha:g})."
+            return (
+                f"Only {kept[0]} is not shown to be worse than another{by} (level {self.alpha:g})."
+            )
         agreed = self.names[0] in kept and all(one.names[0] == self.names[0] for one in self.tests)
         if len(kept) == len(self.names):
             subject = f"{self.names[0]} comes out best, but no model" if agreed else "No model"
             return f"{subject} is shown to be worse than another{by} ({pvalue_text(self.pvalue)})."
         lead = f"{self.names[0]} comes out best; " if agreed else ""
-        return f"{lead}{len(kept)} of {len(self.names)} models are not shown to be worse than another{by}: {list_names(kept)}."
+        return (
+            f"{lead}{len(kept)} of {len(self.names)} models are not shown to be worse than "
+            f"another{by}: {list_names(kept)}."
+        )
 
     def _disagreement(self, groups: list[tuple[str, ...]]) -> str:
-        """Between which models, and by which tests, of the dispute whose weaker side is the most significant."""
+        """Between which models, and by which tests, of the dispute whose weaker side is the most
+        significant.
+        """
         labels = short_labels([(one.operator, one.kernel) for one in self.tests])
 
         def strongest(better: str, worse: str) -> tuple[float, str]:
@@ -147,7 +181,10 @@ class RankResult(TestResult):
         pairs = [(a, b) for a, b in self.better if {a, b} <= members and (b, a) in self.better]
         if not pairs:
             return f"The tests disagree on the order of {list_names(groups[0])}."
-        a, b = min(pairs, key=lambda pair: (max(strongest(*pair), strongest(*pair[::-1])), strongest(*pair)))
+        a, b = min(
+            pairs,
+            key=lambda pair: (max(strongest(*pair), strongest(*pair[::-1])), strongest(*pair)),
+        )
         (p, label), (against, other) = strongest(a, b), strongest(b, a)
         more = f", and on {len(pairs) // 2 - 1} more pairs" if len(pairs) > 2 else ""
         return (
@@ -158,41 +195,77 @@ class RankResult(TestResult):
     @property
     def question(self) -> str:
         by = f"the squared discrepancy of A exceeds that of B by at most {number(self.margin)}"
-        return f"H0, for every ordered pair (A, B): {by if self.margin else 'A fits at least as well as B'}"
+        return (
+            "H0, for every ordered pair (A, B): "
+            f"{by if self.margin else 'A fits at least as well as B'}"
+        )
 
     @property
     def summary(self) -> Table:
         contested = {name for group in self.disputed for name in group}
         pvalues = [mark_withheld(kind, self) for kind in ("adjusted p", "selective p")]
-        header = ["rank", "model", "squared KSD", "std. error", "to best", "std. error", *pvalues, "in set"]
+        header = [
+            "rank",
+            "model",
+            "squared KSD",
+            "std. error",
+            "to best",
+            "std. error",
+            *pvalues,
+            "in set",
+        ]
         kept = set(self.confidence_set)
         rows: list[tuple[str, ...]] = []
         for i, name in enumerate(self.names):
-            to_best = (number(self.differences[i, 0]), number(self.standard_errors[i, 0])) if i else ("", "")
+            to_best = (
+                (number(self.differences[i, 0]), number(self.standard_errors[i, 0]))
+                if i
+                else ("", "")
+            )
             selective = pvalue_cell(self.selective_pvalues[i]) if i else ""
-            figures = (number(self.ksd[i]), number(self.ksd_errors[i]), *to_best, pvalue_cell(self.adjusted_pvalues[i]), selective)
+            figures = (
+                number(self.ksd[i]),
+                number(self.ksd_errors[i]),
+                *to_best,
+                pvalue_cell(self.adjusted_pvalues[i]),
+                selective,
+            )
             inside = ("disputed" if name in contested else "yes") if name in kept else "no"
             rows.append((str(i + 1), name, *figures, "withheld" if self.withheld else inside))
         if self.diagnostics:
             header.append("scores")
-            rows = [(*row, quality_cell(one)) for row, one in zip(rows, self.diagnostics, strict=True)]
+            rows = [
+                (*row, quality_cell(one)) for row, one in zip(rows, self.diagnostics, strict=True)
+            ]
         return Table(header, rows, left=(1, 9))
 
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
         rows = [
-            (pvalue_cell(t.pvalue), "withheld" if self.withheld else f"{len(t.better)}", t.names[0], t.operator, t.kernel)
+            (
+                pvalue_cell(t.pvalue),
+                "withheld" if self.withheld else f"{len(t.better)}",
+                t.names[0],
+                t.operator,
+                t.kernel,
+            )
             for t in self.tests
         ]
-        return Table((mark_withheld("smallest p", self), "significant", "best", "operator", "kernel"), rows, left=(2, 3, 4))
+        return Table(
+            (mark_withheld("smallest p", self), "significant", "best", "operator", "kernel"),
+            rows,
+            left=(2, 3, 4),
+        )
 
     def to_dataframe(self):
         """The table as a pandas data frame, indexed by the models' names."""
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_dataframe needs pandas, which is not installed. Run: pip install pandas") from error
+            raise ImportError(
+                "to_dataframe needs pandas, which is not installed. Run: pip install pandas"
+            ) from error
         columns = {
             "rank": np.arange(1, len(self.names) + 1),
             "ksd": self.ksd,
@@ -213,12 +286,16 @@ class RankResult(TestResult):
         return pandas.DataFrame(columns, index=pandas.Index(self.names, name="model"))
 
     def plot(self, ax=None):
-        """A forest plot: each model's difference to the best, with simultaneous intervals (matplotlib axes)."""
+        """A forest plot: each model's difference to the best, with simultaneous intervals
+        (matplotlib axes).
+        """
         from ..report.plots import plot_ranking
 
         return plot_ranking(self, ax)
 
-    def to_html(self, path: str | Path, *, title: str = "Which of these models fit the data best?") -> None:
+    def to_html(
+        self, path: str | Path, *, title: str = "Which of these models fit the data best?"
+    ) -> None:
         """Write a report: one file that needs nothing else."""
         from ..report.page import write_ranking
 
@@ -230,7 +307,8 @@ class RankResult(TestResult):
             "",
             *self.summary.lines(),
             "",
-            f"n = {self.n}, level {self.alpha:g}; {NAMES[self.correction]} over all pairs; p-values: {self.calibration}",
+            f"n = {self.n}, level {self.alpha:g}; {NAMES[self.correction]} over all pairs; "
+            f"p-values: {self.calibration}",
             f"kernel   {visible(self.kernel)}",
             f"operator {visible(self.operator)}",
             *(["", *self.hypotheses.lines()] if self.tests else []),
@@ -251,4 +329,6 @@ def list_names(names: Sequence[str]) -> str:
 def quality_cell(quality: Diagnostics) -> str:
     if quality.rhat is None or quality.ess is None:
         return quality.method_p
-    return f"R-hat {rhat_text(quality.rhat)}, ESS {quality.ess:.0f}, {quality.divergences} divergences"
+    return (
+        f"R-hat {rhat_text(quality.rhat)}, ESS {quality.ess:.0f}, {quality.divergences} divergences"
+    )

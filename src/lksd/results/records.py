@@ -24,7 +24,10 @@ RECORD = "record"  # the entry that tells a record from everything else, and nam
 
 @cache
 def _versions() -> tuple[tuple[str, str], ...]:
-    return (("python", platform.python_version()), *((name, version(name)) for name in ("lksd", "jax", "numpy", "scipy")))
+    return (
+        ("python", platform.python_version()),
+        *((name, version(name)) for name in ("lksd", "jax", "numpy", "scipy")),
+    )
 
 
 def versions() -> dict[str, str]:
@@ -40,7 +43,9 @@ def as_record(value: Any, inside: tuple[str, ...]) -> dict[str, Any]:
     """The name of the record's type, and its fields."""
     name = type(value).__name__
     if RECORD in inside:
-        raise ValueError(f"{name}: a field called {RECORD!r} would hide the record's type. Rename it.")
+        raise ValueError(
+            f"{name}: a field called {RECORD!r} would hide the record's type. Rename it."
+        )
     return {RECORD: name, **{name: encode(getattr(value, name)) for name in inside}}
 
 
@@ -49,7 +54,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return as_record(value, value._fields)  # type: ignore[attr-defined]
     if is_dataclass(value):
-        return as_record(value, tuple(f.name for f in fields(value) if f.init and "beside" not in f.metadata))
+        return as_record(
+            value, tuple(f.name for f in fields(value) if f.init and "beside" not in f.metadata)
+        )
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return encode(value.item())
     if isinstance(value, np.ndarray):
@@ -65,8 +72,8 @@ def encode(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
-        "to_json: expected numbers, strings, arrays, and tuples or frozen dataclasses of these in a result; "
-        f"got {type(value).__name__}. Make it one of these."
+        "to_json: expected numbers, strings, arrays, and tuples or frozen dataclasses of these in "
+        f"a result; got {type(value).__name__}. Make it one of these."
     )
 
 
@@ -88,8 +95,13 @@ def decode(value: Any, kinds: Mapping[str, type]) -> Any:
     if value.keys() == {"rows"}:
         return read_only(np.stack([decode(row, kinds) for row in value["rows"]]))
     if value.keys() == {"array"}:
-        return read_only(np.array([decode(entry, kinds) for entry in value["array"]], dtype=np.float64))
-    raise ValueError(f"expected a record, an array or a number; got the entries {', '.join(sorted(value)) or 'of nothing'}")
+        return read_only(
+            np.array([decode(entry, kinds) for entry in value["array"]], dtype=np.float64)
+        )
+    raise ValueError(
+        "expected a record, an array or a number; got the entries "
+        f"{', '.join(sorted(value)) or 'of nothing'}"
+    )
 
 
 def record_checksum(record: dict[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""Posterior samplers for one observation and one chain; the layer above maps them over observations."""
+"""Posterior samplers for one observation and one chain; the layer above maps them over
+observations.
+"""
 
 from .base import BoxStart, Info, NormalStart, Sampler, Start, UniformStart
 from .gibbs import Exact, Gibbs, WithinGibbs

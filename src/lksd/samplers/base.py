@@ -1,4 +1,6 @@
-"""What a posterior sampler is: ``init`` and ``step`` for one observation and one chain, on unconstrained latents; its start."""
+"""What a posterior sampler is: ``init`` and ``step`` for one observation and one chain, on
+unconstrained latents; its start.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Sampler(eqx.Module):
 
     @abstractmethod
     def tuned(self, model: LatentVariableModel, key, length: int) -> Sampler:
-        """The sampler with everything fixed, tuned on data simulated from the model and never on the test data."""
+        """The sampler with everything fixed, tuned on data simulated from the model and never on
+        the test data.
+        """
 
     @abstractmethod
     def init(self, model: LatentVariableModel, x, z) -> Any:
@@ -54,7 +58,9 @@ class Sampler(eqx.Module):
 
 
 def log_posterior(model: Any, x):
-    """log p(x, z) as a function of the unconstrained u, where z = constrain(u), up to a constant."""
+    """log p(x, z) as a function of the unconstrained u, where z = constrain(u), up to a
+    constant.
+    """
     log_likelihood = model.log_likelihood_at(x)
 
     def density(u):
@@ -102,7 +108,9 @@ class Conditional(LatentVariableModel):
 
 
 def given_integers(model: LatentVariableModel, u) -> tuple[LatentVariableModel, Any]:
-    """The model of the real part of ``u`` and that part: the model itself where nothing else is in ``u``."""
+    """The model of the real part of ``u`` and that part: the model itself where nothing else is in
+    ``u``.
+    """
     reals, integers = split_latent(u)
     return (Conditional(model, integers), reals) if jax.tree.leaves(integers) else (model, u)
 
@@ -123,7 +131,10 @@ class NormalStart(Start):
 
     def __call__(self, key, u, model):
         flat, restore = ravel_pytree(u)
-        return restore(jnp.broadcast_to(self.mean, flat.shape) + self.scale * jax.random.normal(key, flat.shape, flat.dtype))
+        return restore(
+            jnp.broadcast_to(self.mean, flat.shape)
+            + self.scale * jax.random.normal(key, flat.shape, flat.dtype)
+        )
 
 
 class BoxStart(Start):
@@ -134,15 +145,22 @@ class BoxStart(Start):
 
     def __check_init__(self):
         if not (self.low < self.high).all():
-            raise ValueError(f"BoxStart: expected low < high; got {self.low} and {self.high}. Give the box's two ends.")
+            raise ValueError(
+                f"BoxStart: expected low < high; got {self.low} and {self.high}. Give the box's "
+                "two ends."
+            )
 
     def __call__(self, key, u, model):
         flat, restore = ravel_pytree(u)
-        return restore(self.low + (self.high - self.low) * jax.random.uniform(key, flat.shape, flat.dtype))
+        return restore(
+            self.low + (self.high - self.low) * jax.random.uniform(key, flat.shape, flat.dtype)
+        )
 
 
 class UniformStart(Start):
-    """Every discrete latent uniform over its values, as many as the model's ``n_latent_values`` says; -1 stays."""
+    """Every discrete latent uniform over its values, as many as the model's ``n_latent_values``
+    says; -1 stays.
+    """
 
     def __call__(self, key, u, model):
         drawn = jax.random.randint(key, u.shape, 0, model.n_latent_values, u.dtype)

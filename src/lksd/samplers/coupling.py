@@ -1,4 +1,6 @@
-"""Two chains that move together, each as its sampler says, until they meet and stay together (Jacob, O'Leary and Atchade 2020)."""
+"""Two chains that move together, each as its sampler says, until they meet and stay together
+(Jacob, O'Leary and Atchade 2020).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ from .base import State, apply, given_integers, split_latent, state_at
 from .gibbs import Exact, Gibbs, WithinGibbs
 from .metropolis import HMC, MALA, RandomWalk
 
-NUDGE = 0.05  # of the posterior's spread: the Metropolis step after an HMC step, which brings chains that are close together
+# of the posterior's spread: the Metropolis step after an HMC step, which brings chains that are
+# close together
+NUDGE = 0.05
 
 
 class Coupling(eqx.Module):
-    """A step of two chains. Each alone follows one Markov kernel that leaves its posterior invariant; equal chains stay equal."""
+    """A step of two chains. Each alone follows one Markov kernel that leaves its posterior
+    invariant; equal chains stay equal.
+    """
 
     def init(self, model, x, u) -> Any:
         """A chain's state at the unconstrained u."""
@@ -27,7 +33,9 @@ class Coupling(eqx.Module):
 
     @abstractmethod
     def step(self, key, a, b, models, x) -> tuple[Any, Any]:
-        """The next states of both chains, each in its own of two ``models``, which differ where integers are given."""
+        """The next states of both chains, each in its own of two ``models``, which differ where
+        integers are given.
+        """
 
     def position(self, state):
         """The unconstrained latent of a state."""
@@ -61,7 +69,9 @@ class Sweeps(Coupling):
 
 
 class Metropolis(Coupling):
-    """Proposals N(u + drift grad, L L'), drawn from the reflection-maximal coupling, and a common uniform to accept them."""
+    """Proposals N(u + drift grad, L L'), drawn from the reflection-maximal coupling, and a common
+    uniform to accept them.
+    """
 
     drift: Any
     factor: Any  # L, or its diagonal; None for a multiple of the identity
@@ -73,7 +83,10 @@ class Metropolis(Coupling):
     def step(self, key, a, b, models, x):
         key_noise, key_same, key_accept = jax.random.split(key, 3)
         (u_a, restore), (u_b, _) = ravel_pytree(a.position), ravel_pytree(b.position)
-        factor, inverse = (jnp.broadcast_to(part, u_a.shape) if part.ndim == 0 else part for part in (self.factor, self.inverse))
+        factor, inverse = (
+            jnp.broadcast_to(part, u_a.shape) if part.ndim == 0 else part
+            for part in (self.factor, self.inverse)
+        )
 
         def mean(u, state):
             return u + self.drift * ravel_pytree(state.gradient)[0]
@@ -83,12 +96,22 @@ class Metropolis(Coupling):
 
         def decide(state, u, there, model):
             new = state_at(model, x, restore(there))
-            log_ratio = new.log_density - state.log_density + log_proposal(u, there, new) - log_proposal(there, u, state)
-            return jax.tree.map(lambda n, o: jnp.where(log_uniform < log_ratio, n, o), new, state)  # NaN is not accepted
+            log_ratio = (
+                new.log_density
+                - state.log_density
+                + log_proposal(u, there, new)
+                - log_proposal(there, u, state)
+            )
+            # NaN is not accepted
+            return jax.tree.map(lambda n, o: jnp.where(log_uniform < log_ratio, n, o), new, state)
 
         mean_a, mean_b = mean(u_a, a), mean(u_b, b)
-        noise, apart = jax.random.normal(key_noise, u_a.shape, u_a.dtype), apply(inverse, mean_a - mean_b)
-        log_same = (jnp.sum(noise**2) - jnp.sum((noise + apart) ** 2)) / 2  # of the densities of b's and a's proposals at a's
+        noise, apart = (
+            jax.random.normal(key_noise, u_a.shape, u_a.dtype),
+            apply(inverse, mean_a - mean_b),
+        )
+        # of the densities of b's and a's proposals at a's
+        log_same = (jnp.sum(noise**2) - jnp.sum((noise + apart) ** 2)) / 2
         same = jnp.log(jax.random.uniform(key_same, (), u_a.dtype)) < log_same
         direction = apart / jnp.maximum(jnp.linalg.norm(apart), jnp.finfo(u_a.dtype).tiny)
         reflected = noise - 2 * (direction @ noise) * direction
@@ -99,7 +122,9 @@ class Metropolis(Coupling):
 
 
 class Trajectories(Coupling):
-    """HMC with common momenta, which brings chains together, then a small Metropolis step, in which they meet."""
+    """HMC with common momenta, which brings chains together, then a small Metropolis step, in which
+    they meet.
+    """
 
     hmc: HMC
     nudge: Metropolis
@@ -109,7 +134,10 @@ class Trajectories(Coupling):
 
     def step(self, key, a, b, models, x):
         key_move, key_nudge = jax.random.split(key)
-        a, b = (self.hmc.step(key_move, state, model, x)[0] for state, model in zip((a, b), models, strict=True))
+        a, b = (
+            self.hmc.step(key_move, state, model, x)[0]
+            for state, model in zip((a, b), models, strict=True)
+        )
         return self.nudge.step(key_nudge, a, b, models, x)
 
 
@@ -120,10 +148,15 @@ class Both(Coupling):
 
     def step(self, key, a, b, models, x):
         key_reals, key_integers = jax.random.split(key)
-        (model_a, reals_a), (model_b, reals_b) = (given_integers(model, u) for model, u in zip(models, (a, b), strict=True))
+        (model_a, reals_a), (model_b, reals_b) = (
+            given_integers(model, u) for model, u in zip(models, (a, b), strict=True)
+        )
         starts = self.reals.init(model_a, x, reals_a), self.reals.init(model_b, x, reals_b)
         moved = self.reals.step(key_reals, *starts, (model_a, model_b), x)
-        a, b = (eqx.combine(self.reals.position(one), split_latent(u)[1]) for one, u in zip(moved, (a, b), strict=True))
+        a, b = (
+            eqx.combine(self.reals.position(one), split_latent(u)[1])
+            for one, u in zip(moved, (a, b), strict=True)
+        )
         return Sweeps().step(key_integers, a, b, models, x)
 
 

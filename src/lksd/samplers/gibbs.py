@@ -1,4 +1,6 @@
-"""Draws that a model itself offers: exact ones, and Gibbs sweeps, alone or around a sampler of the real part of the latent."""
+"""Draws that a model itself offers: exact ones, and Gibbs sweeps, alone or around a sampler of the
+real part of the latent.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,16 @@ class Exact(AtLatent):
 
     def tuned(self, model: LatentVariableModel, key, length: int) -> Exact:
         if not isinstance(model, HasPosterior):
-            raise ValueError(f"sampler: {model} has no sample_posterior, so exact draws are not to be had. Use HMC() or NUTS().")
+            raise ValueError(
+                f"sampler: {model} has no sample_posterior, so exact draws are not to be had. Use "
+                "HMC() or NUTS()."
+            )
         return self
 
     def step(self, key, state, model, x):
-        return model.unconstrain(model.sample_posterior(key, x)), Info(jnp.ones(()), jnp.zeros((), bool))
+        return model.unconstrain(model.sample_posterior(key, x)), Info(
+            jnp.ones(()), jnp.zeros((), bool)
+        )
 
 
 class Gibbs(AtLatent):
@@ -47,7 +54,9 @@ class Gibbs(AtLatent):
 
 
 class WithinGibbs(AtLatent):
-    """For latents with reals and integers: the model's ``gibbs`` for the integers, ``reals`` for the rest."""
+    """For latents with reals and integers: the model's ``gibbs`` for the integers, ``reals`` for
+    the rest.
+    """
 
     reals: Sampler = eqx.field(default_factory=HMC)
 
@@ -58,7 +67,9 @@ class WithinGibbs(AtLatent):
     def step(self, key, state, model, x):
         key_reals, key_integers = jax.random.split(key)
         conditional, reals = given_integers(model, state)
-        inner, info = self.reals.step(key_reals, self.reals.init(conditional, x, reals), conditional, x)
+        inner, info = self.reals.step(
+            key_reals, self.reals.init(conditional, x, reals), conditional, x
+        )
         u = eqx.combine(self.reals.position(inner), split_latent(state)[1])
         return model.unconstrain(model.gibbs(key_integers, x, model.constrain(u))), info
 
@@ -69,6 +80,6 @@ class WithinGibbs(AtLatent):
 def check_gibbs(model) -> None:
     if not isinstance(model, HasGibbs):
         raise ValueError(
-            f"sampler: {model} has no gibbs(key, x, z), without which the integers in its latent cannot be sampled. "
-            "Add it, or sum the integers out of the likelihood."
+            f"sampler: {model} has no gibbs(key, x, z), without which the integers in its latent "
+            "cannot be sampled. Add it, or sum the integers out of the likelihood."
         )

@@ -1,12 +1,15 @@
-"""Metropolis samplers of real latents: HMC, NUTS, MALA, the random walk, and the exchange algorithm for unknown normalisers.
+"""Metropolis samplers of real latents: HMC, NUTS, MALA, the random walk, and the exchange algorithm
+for unknown normalisers.
 
-BlackJAX is imported where it is used: it takes as long to load as JAX itself. Its HMC factors the mass matrix at every step, so
-the default is written out here.
+BlackJAX is imported where it is used: it takes as long to load as JAX itself. Its HMC factors the
+mass matrix at every step, so the default is written out here.
 
-Step size and metric come from data simulated from the model, never from the test data. A pair (z, x) from the model's joint law
-has z distributed as the posterior given x, so tuning needs no chain. The mass matrix is E[g g'] over such pairs with
-g = grad_z log p(x, z): the posterior precision where the posterior is Gaussian. The step size is the largest on a grid whose mean
-acceptance over one transition, started at such pairs, meets the target; the rate falls with the step, so bisection finds it.
+Step size and metric come from data simulated from the model, never from the test data. A pair (z,
+x) from the model's joint law has z distributed as the posterior given x, so tuning needs no chain.
+The mass matrix is E[g g'] over such pairs with g = grad_z log p(x, z): the posterior precision
+where the posterior is Gaussian. The step size is the largest on a grid whose mean acceptance over
+one transition, started at such pairs, meets the target; the rate falls with the step, so bisection
+finds it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from ..models.base import Simulates, float64_leaves, of_length
 from ..models.behaviour import seen
 from .base import Info, Sampler, State, apply, given_integers, log_posterior, root, state_at
 
-TRAJECTORY = np.pi / 2  # a quarter of a standard normal's period: the next draw is nearly independent
+# a quarter of a standard normal's period: the next draw is nearly independent
+TRAJECTORY = np.pi / 2
 JITTER = 0.2  # of the step size, against trajectories that return to their start
 MAX_STEPS = 64
 DIVERGENT = 1000.0  # loss of log density along a trajectory
@@ -54,7 +58,8 @@ class WithFactor(Sampler):
 
 
 class HMC(WithFactor):
-    """Hamiltonian Monte Carlo with a dense metric: few, long steps, the same number for all observations.
+    """Hamiltonian Monte Carlo with a dense metric: few, long steps, the same number for all
+    observations.
 
     Parameters
     ----------
@@ -65,13 +70,17 @@ class HMC(WithFactor):
     """
 
     def tuned(self, model, key, length) -> HMC:
-        return tune(self, model, key, length, target=0.8, largest=1.0)  # two steps a trajectory at least
+        # two steps a trajectory at least
+        return tune(self, model, key, length, target=0.8, largest=1.0)
 
     def step(self, key, state, model, x):
         start, restore = ravel_pytree(state.position)
         factor = self.factor  # C = L L'
-        # All of a step's randomness in one draw, in (-1, 1), since on a processor it costs as much as the gradients.
-        uniforms = jax.random.uniform(key, (start.size + 2,), start.dtype, np.nextafter(-1.0, 0.0), 1.0)
+        # All of a step's randomness in one draw, in (-1, 1), since on a processor it costs as much
+        # as the gradients.
+        uniforms = jax.random.uniform(
+            key, (start.size + 2,), start.dtype, np.nextafter(-1.0, 0.0), 1.0
+        )
         noise = np.sqrt(2) * jax.lax.erf_inv(uniforms[2:])  # standard normal
         step = self.step_size * (1 + JITTER * uniforms[0])
         steps = jnp.clip(jnp.ceil(TRAJECTORY / self.step_size), 1, MAX_STEPS).astype(jnp.int32)
@@ -101,7 +110,14 @@ class NUTS(Sampler):
     inverse_mass_matrix: Any = eqx.field(default=None, converter=optional_float64)
 
     def tuned(self, model, key, length) -> NUTS:
-        steps = tune(HMC(self.step_size, self.inverse_mass_matrix), model, key, length, target=0.8, largest=1.0)
+        steps = tune(
+            HMC(self.step_size, self.inverse_mass_matrix),
+            model,
+            key,
+            length,
+            target=0.8,
+            largest=1.0,
+        )
         return NUTS(steps.step_size, steps.inverse_mass_matrix)
 
     def init(self, model, x, z):
@@ -112,7 +128,9 @@ class NUTS(Sampler):
     def step(self, key, state, model, x):
         from blackjax.mcmc import nuts
 
-        state, info = nuts.build_kernel()(key, state, log_posterior(model, x), self.step_size, self.inverse_mass_matrix)
+        state, info = nuts.build_kernel()(
+            key, state, log_posterior(model, x), self.step_size, self.inverse_mass_matrix
+        )
         return state, Info(info.acceptance_rate, info.is_divergent)
 
 
@@ -137,7 +155,9 @@ class MALA(Sampler):
 
 
 class RandomWalk(Sampler):
-    """Gaussian steps of standard deviation ``step_size`` in every direction; no gradients needed."""
+    """Gaussian steps of standard deviation ``step_size`` in every direction; no
+    gradients needed.
+    """
 
     step_size: Any = eqx.field(default=None, converter=optional_float64)
 
@@ -156,13 +176,15 @@ class RandomWalk(Sampler):
             flat, restore = ravel_pytree(position)
             return restore(self.step_size * jax.random.normal(key_step, flat.shape, flat.dtype))
 
-        state, info = random_walk.build_additive_step()(key, state, log_posterior(model, x), propose)
+        state, info = random_walk.build_additive_step()(
+            key, state, log_posterior(model, x), propose
+        )
         return state, Info(info.acceptance_rate, jnp.zeros((), bool))
 
 
 class Exchange(WithFactor):
-    """Langevin proposals in a dense metric, accepted with the help of data drawn from the likelihood at the proposal
-    (Murray, Ghahramani and MacKay 2006).
+    """Langevin proposals in a dense metric, accepted with the help of data drawn from the
+    likelihood at the proposal (Murray, Ghahramani and MacKay 2006).
 
     With f the unnormalised likelihood and w ~ p(. | z'), the unknown normalisers cancel in
     p(z') f(x | z') f(w | z) / (p(z) f(x | z) f(w | z')).
@@ -185,10 +207,14 @@ class Exchange(WithFactor):
         factor = self.factor  # C = L L'
         noise = jax.random.normal(key_move, here.shape, here.dtype)
         # u' = u + step^2/2 C g + step L noise
-        there = here + self.step_size * apply(factor, self.step_size / 2 * apply(factor.T, gradient) + noise)
+        there = here + self.step_size * apply(
+            factor, self.step_size / 2 * apply(factor.T, gradient) + noise
+        )
         proposed = self.init(model, x, restore(there))
         # The way back takes the noise -(noise + step/2 L'(g + g')).
-        back = noise + self.step_size / 2 * apply(factor.T, gradient + ravel_pytree(proposed.gradient)[0])
+        back = noise + self.step_size / 2 * apply(
+            factor.T, gradient + ravel_pytree(proposed.gradient)[0]
+        )
         z, z_new = model.constrain(state.position), model.constrain(proposed.position)
         w = model.sample_likelihood(key_data, z_new)
         log_ratio = (
@@ -203,15 +229,17 @@ class Exchange(WithFactor):
         return state, Info(jnp.exp(jnp.minimum(log_ratio, 0.0)), jnp.zeros((), bool))
 
 
-def tune(sampler, model: LatentVariableModel, key, length: int, target: float, largest: float = 3.0):
+def tune(
+    sampler, model: LatentVariableModel, key, length: int, target: float, largest: float = 3.0
+):
     """``sampler`` with the fields that are None filled in, its step size at most ``largest``."""
     metric = getattr(sampler, "inverse_mass_matrix", 0.0)
     if sampler.step_size is not None and metric is not None:
         return factored(sampler)
     if not isinstance(model, Simulates):
         raise ValueError(
-            f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} can be tuned; {model} has none. "
-            "Add it, or give step_size and inverse_mass_matrix."
+            f"sampler: expected a model with sample(key), on whose data a {type(sampler).__name__} "
+            f"can be tuned; {model} has none. Add it, or give step_size and inverse_mass_matrix."
         )
     arguments = (float64_leaves(sampler), of_length(model, length), key, target, largest)
     return compiled(fill, *arguments, seen=seen(model, length, sampler))(*arguments)
@@ -232,22 +260,37 @@ def fill(sampler, model, key, target, largest):
         def narrow(_, ends):
             low, high = ends  # the grid falls: the first good one lies in [low, high]
             middle = (low + high) // 2
-            good = acceptance(filled(sampler, "step_size", step_sizes[middle]), model, few_z, few_x, keys) >= target
+            good = (
+                acceptance(
+                    filled(sampler, "step_size", step_sizes[middle]), model, few_z, few_x, keys
+                )
+                >= target
+            )
             return jnp.where(good, low, middle + 1), jnp.where(good, middle, high)
 
         rounds = int(np.ceil(np.log2(len(GRID))))
-        _, found = jax.lax.fori_loop(0, rounds, narrow, (jnp.asarray(0), jnp.asarray(len(GRID) - 1)))
+        _, found = jax.lax.fori_loop(
+            0, rounds, narrow, (jnp.asarray(0), jnp.asarray(len(GRID) - 1))
+        )
         sampler = filled(sampler, "step_size", step_sizes[found])
     return sampler
 
 
 def factored(sampler):
-    """With the factor of its metric, where it wants one: programs that call LAPACK cannot run side by side, so chains do not."""
-    return filled(sampler, "factor", root(jnp.asarray(sampler.inverse_mass_matrix))) if hasattr(sampler, "factor") else sampler
+    """With the factor of its metric, where it wants one: programs that call LAPACK cannot run side
+    by side, so chains do not.
+    """
+    return (
+        filled(sampler, "factor", root(jnp.asarray(sampler.inverse_mass_matrix)))
+        if hasattr(sampler, "factor")
+        else sampler
+    )
 
 
 def filled(sampler: Sampler, name: str, value) -> Any:
-    return eqx.tree_at(lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None)
+    return eqx.tree_at(
+        lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None
+    )
 
 
 def inverse_mass(model, z, x):
@@ -279,10 +322,11 @@ class AdaptiveState(NamedTuple):
 
 
 class AdaptiveHMC(Sampler):
-    """HMC in which every chain tunes its own step size and diagonal metric during its first steps, and then no more.
+    """HMC in which every chain tunes its own step size and diagonal metric during its first steps,
+    and then no more.
 
-    A chain sees its own observation alone, so chains of different observations stay independent. The default for models that have
-    ``initial(key, x)`` and no ``sample(key)``.
+    A chain sees its own observation alone, so chains of different observations stay independent.
+    The default for models that have ``initial(key, x)`` and no ``sample(key)``.
 
     Parameters
     ----------
@@ -300,7 +344,9 @@ class AdaptiveHMC(Sampler):
 
     def init(self, model, x, z):
         flat = ravel_pytree(z)[0]
-        return AdaptiveState(state_at(model, x, z), jnp.log(0.1), flat, jnp.ones_like(flat), jnp.zeros((), jnp.int32))
+        return AdaptiveState(
+            state_at(model, x, z), jnp.log(0.1), flat, jnp.ones_like(flat), jnp.zeros((), jnp.int32)
+        )
 
     def step(self, key, state: Any, model, x):
         factor = jnp.sqrt(state.variance) if self.factor is None else self.factor
@@ -308,14 +354,22 @@ class AdaptiveHMC(Sampler):
         point, info = sampler.step(key, state.point, model, x)
         count = state.taken + 1
         # Robbins and Monro: the logarithm of the step rises where too many proposals are accepted.
-        log_step = jnp.minimum(state.log_step + count**-0.6 * (info.acceptance - TARGET), jnp.log(LARGEST))
+        log_step = jnp.minimum(
+            state.log_step + count**-0.6 * (info.acceptance - TARGET), jnp.log(LARGEST)
+        )
         deviation = ravel_pytree(point.position)[0] - state.mean
         gain = (count + OFFSET) ** -0.8
         learnt = AdaptiveState(
-            point, log_step, state.mean + gain * deviation, state.variance + gain * (deviation**2 - state.variance), count
+            point,
+            log_step,
+            state.mean + gain * deviation,
+            state.variance + gain * (deviation**2 - state.variance),
+            count,
         )
         done = state._replace(point=point, taken=count)
-        return jax.tree.map(lambda new, old: jnp.where(count <= self.adapting, new, old), learnt, done), info
+        return jax.tree.map(
+            lambda new, old: jnp.where(count <= self.adapting, new, old), learnt, done
+        ), info
 
     def position(self, state):
         return state.point.position

@@ -1,7 +1,8 @@
-"""From what chains or closed forms give, batch by batch, to scores of each operator and their standard errors.
+"""From what chains or closed forms give, batch by batch, to scores of each operator and their
+standard errors.
 
-In NumPy: beside the chains there is little to do, and LAPACK calls of two XLA programs that run at the same time can wait for
-each other for ever.
+In NumPy: beside the chains there is little to do, and LAPACK calls of two XLA programs that run at
+the same time can wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ def average(batch_means: Float[np.ndarray, "n C B ..."]) -> Averages:
 
 
 def fitted(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
-    """The control variate's part of each batch mean: B' g with the coefficients B of the *other* chains.
+    """The control variate's part of each batch mean: B' g with the coefficients B of the *other*
+    chains.
 
-    Coefficients fitted on the same draws would bias the estimate by O(1/m) with one sign; those of other
-    chains are independent of the draws they are applied to.
+    Coefficients fitted on the same draws would bias the estimate by O(1/m) with one sign; those of
+    other chains are independent of the draws they are applied to.
     """
     draws = plan.batches * plan.batch_draws
     g_sums = reduced.controls.sum(2) * plan.batch_draws  # (n, C, q)
@@ -52,17 +54,24 @@ def fitted(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
     others_cross = centred.sum(1, keepdims=True) - centred
     others_moments = moments.sum(1, keepdims=True) - moments
     width = moments.shape[-1]
-    size = np.trace(reduced.control_moments.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None] / width
-    ridge = (RIDGE * size + np.finfo(np.float64).tiny) * np.eye(width)  # also for chains that never moved
+    size = (
+        np.trace(reduced.control_moments.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None]
+        / width
+    )
+    # also for chains that never moved
+    ridge = (RIDGE * size + np.finfo(np.float64).tiny) * np.eye(width)
     coefficients = np.linalg.solve(others_moments + ridge, others_cross)  # (n, C, q, D)
     return reduced.controls @ coefficients
 
 
-# -------------------------------------------------- ratios p(x with x_d -> v) / p(x) of discrete models
+# -------------------------------------------------- ratios p(x with x_d -> v) / p(x) of discrete
+# models
 
 
 class Targets(NamedTuple):
-    """The replacements that several operators ask for, each once, and which of them belong to which operator."""
+    """The replacements that several operators ask for, each once, and which of them belong to which
+    operator.
+    """
 
     values: Int[np.ndarray, "n D M"]
     columns: tuple[list[int], ...]
@@ -82,7 +91,10 @@ def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
         found.append(column)
         return len(found) - 1
 
-    columns = tuple([number(column) for column in np.moveaxis(operator.targets(x), -1, 0)] for operator in operators)
+    columns = tuple(
+        [number(column) for column in np.moveaxis(operator.targets(x), -1, 0)]
+        for operator in operators
+    )
     return Targets(np.stack(found, -1), columns)
 
 
@@ -93,23 +105,40 @@ def operator_averages(
     independent: bool = True,
     barker: Callable[[list[int]], Averages] | None = None,
 ) -> list[Averages]:
-    """The scores of each operator from averages of flat ratios, whose batch means are ``independent`` or not.
+    """The scores of each operator from averages of flat ratios, whose batch means are
+    ``independent`` or not.
 
-    ``barker`` gives the paper's estimates of Barker's weights instead, from the columns that they belong to.
+    ``barker`` gives the paper's estimates of Barker's weights instead, from the columns that they
+    belong to.
     """
-    (score, means, error), shape, there = averages, wanted.values.shape[1:], wanted.values[..., 0] >= 0
-    ratios = Averages(score.reshape(-1, *shape), means.reshape(*means.shape[:3], *shape), error.reshape(-1, *shape))
+    (score, means, error), shape, there = (
+        averages,
+        wanted.values.shape[1:],
+        wanted.values[..., 0] >= 0,
+    )
+    ratios = Averages(
+        score.reshape(-1, *shape),
+        means.reshape(*means.shape[:3], *shape),
+        error.reshape(-1, *shape),
+    )
     factor = np.ones(len(there)) if independent else inflation(ratios.batch_means)
     return [
-        barker(columns) if barker is not None and one.modified_posterior else score_averages(one, ratios, columns, factor, there)
+        barker(columns)
+        if barker is not None and one.modified_posterior
+        else score_averages(one, ratios, columns, factor, there)
         for one, columns in zip(operators, wanted.columns, strict=True)
     ]
 
 
 def score_averages(
-    operator: Any, ratios: Averages, columns: list[int], factor: Float[np.ndarray, " n"], there: np.ndarray
+    operator: Any,
+    ratios: Averages,
+    columns: list[int],
+    factor: Float[np.ndarray, " n"],
+    there: np.ndarray,
 ) -> Averages:
-    """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about the estimate.
+    """The operator's scores from averages of all ratios (n, D, M), its batch means linearised about
+    the estimate.
 
     ``factor`` is the ``inflation`` of the ratios' variances.
     """
@@ -118,18 +147,24 @@ def score_averages(
     variance = np.nan_to_num(factor[:, None, None] * ratios.mcse[..., columns] ** 2)
     centre = mean[:, None, None]
     # Deviations of the size that as many independent batches would have.
-    deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(-1, 1, 1, 1, 1)
-    means = np.asarray(operator.score_of(mean, variance))[:, None, None] + operator.slope_of(centre, deviations)
+    deviations = (ratios.batch_means[..., columns] - centre) * np.sqrt(factor).reshape(
+        -1, 1, 1, 1, 1
+    )
+    means = np.asarray(operator.score_of(mean, variance))[:, None, None] + operator.slope_of(
+        centre, deviations
+    )
     return average(zero_elsewhere(means, there))
 
 
 def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
-    """How much larger the variance of an observation's means is than that of as many independent batches.
+    """How much larger the variance of an observation's means is than that of as many independent
+    batches.
 
-    Short runs have batches of one draw, which are correlated. With c_k the sum of products at lag k about a chain's own mean,
-    the variance of the mean is about (c_0 + 2 sum_{k <= W} c_k) / (B - 1 - 2 W) if correlations end at lag W: each c_k is too
-    small by that variance. Rather too large than too small (1.2 for independent draws, B = 20). The correlations are averaged over
-    an observation's positions.
+    Short runs have batches of one draw, which are correlated. With c_k the sum of products at lag k
+    about a chain's own mean, the variance of the mean is about (c_0 + 2 sum_{k <= W} c_k) / (B - 1
+    - 2 W) if correlations end at lag W: each c_k is too small by that variance. Rather too large
+    than too small (1.2 for independent draws, B = 20). The correlations are averaged over an
+    observation's positions.
     """
     batches = means.shape[2]
     window = batches // 4
@@ -138,9 +173,13 @@ def inflation(means: Float[np.ndarray, "n C B D M"]) -> Float[np.ndarray, " n"]:
     few = means[:, :, :, :POSITIONS]
     centred = few - few.mean(2, keepdims=True)
     own = np.sum(centred**2, (1, 2))
-    lagged = sum(np.sum(centred[:, :, k:] * centred[:, :, :-k], (1, 2)) for k in range(1, window + 1))
+    lagged = sum(
+        np.sum(centred[:, :, k:] * centred[:, :, :-k], (1, 2)) for k in range(1, window + 1)
+    )
     moving = own > 1e-24 * np.max(few**2, (1, 2))
-    share = np.divide(lagged, own, out=np.zeros_like(own), where=moving).sum((1, 2)) / np.maximum(moving.sum((1, 2)), 1)
+    share = np.divide(lagged, own, out=np.zeros_like(own), where=moving).sum((1, 2)) / np.maximum(
+        moving.sum((1, 2)), 1
+    )
     return np.maximum((1 + 2 * share) * (batches - 1) / (batches - 1 - 2 * window), 1.0)
 
 
@@ -151,25 +190,35 @@ def zero_elsewhere(means: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool) -> dict[str, Any]:
-    """``score``, ``mcse`` and ``batch_means`` of all observations, from the averages of every group for each operator."""
+    """``score``, ``mcse`` and ``batch_means`` of all observations, from the averages of every group
+    for each operator.
+    """
     join = {"score": padded, "mcse": padded, "batch_means": batch_means}
     fields = {
-        name: tuple(put(groups, [getattr(part, name) for part in own]) for own in zip(*parts, strict=True))
+        name: tuple(
+            put(groups, [getattr(part, name) for part in own]) for own in zip(*parts, strict=True)
+        )
         for name, put in join.items()
     }
     return fields if several else {name: each[0] for name, each in fields.items()}
 
 
 def neighbours(points: Point, keys, columns: list[int]) -> tuple[Point, Any]:
-    """A chain for every neighbour of every observation, n D M instead of n: where it is, and its key (Appendix B.2)."""
+    """A chain for every neighbour of every observation, n D M instead of n: where it is, and its
+    key (Appendix B.2).
+    """
     n, dim = points.x.shape
     values: Any = points.values
     count = dim * len(columns)
     sites = np.stack(np.meshgrid(np.arange(dim), columns, indexing="ij"), -1).reshape(count, 2)
-    every = Point(jnp.repeat(points.x, count, 0), jnp.repeat(values, count, 0), jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1)))
-    own = jax.vmap(lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count)))(as_keys(keys)).reshape(
-        -1
+    every = Point(
+        jnp.repeat(points.x, count, 0),
+        jnp.repeat(values, count, 0),
+        jnp.tile(jnp.asarray(sites, jnp.int32), (n, 1)),
     )
+    own = jax.vmap(
+        lambda key: jax.vmap(lambda number: jax.random.fold_in(key, number))(jnp.arange(count))
+    )(as_keys(keys)).reshape(-1)
     return every, np.asarray(jax.random.key_data(own))
 
 

@@ -1,4 +1,6 @@
-"""How batches of observations run on an engine: one compiled program, the same digits whatever the batch or the place."""
+"""How batches of observations run on an engine: one compiled program, the same digits whatever the
+batch or the place.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,14 @@ from .chains import Plan, Point, run_batch
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
 
-# Observations of a batch. On a processor it never changes, since the last digits may change with it: the smallest stays in the
-# processor's cache and is the fastest, but a Gibbs step on so few discrete observations is too little work for a program.
+# Observations of a batch. On a processor it never changes, since the last digits may change with
+# it: the smallest stays in the processor's cache and is the fastest, but a Gibbs step on so few
+# discrete observations is too little work for a program.
 BATCH, DISCRETE_BATCH = 16, 64
-LARGEST_BATCH, ROOM = 4_096, 2**21  # on accelerators, whose memory must hold so many bytes for each observation
-LARGEST_PART = 256  # observations of several small batches that are sent, and kept in a checkpoint, together
+# on accelerators, whose memory must hold so many bytes for each observation
+LARGEST_BATCH, ROOM = 4_096, 2**21
+# observations of several small batches that are sent, and kept in a checkpoint, together
+LARGEST_PART = 256
 PARTS = 16  # for each worker at least, so that all end at about the same time
 
 Groups = list[tuple[Point, Any]]  # observations of one shape, with the numbers of their keys
@@ -43,7 +48,9 @@ class Setup(NamedTuple):
 
 
 class Work(NamedTuple):
-    """``function(*fixed, points, keys, plan)`` on each batch, of which ``keep`` takes what is kept, in the form of ``kept``."""
+    """``function(*fixed, points, keys, plan)`` on each batch, of which ``keep`` takes what is kept,
+    in the form of ``kept``.
+    """
 
     function: Callable
     fixed: tuple
@@ -63,12 +70,17 @@ class Run(NamedTuple):
     divergences: Int[np.ndarray, "n C"]
     start: Float[np.ndarray, "n C 3"]
     finite: Bool[np.ndarray, " n"]
-    disagreement: Float[np.ndarray, " n"]  # of halves of chains in the score; above 1 they do not agree
+    # of halves of chains in the score; above 1 they do not agree
+    disagreement: Float[np.ndarray, " n"]
 
 
 def run(model, sampler, initial, groups: Groups, plan: Plan, setup: Setup) -> list[Run]:
     """All observations of every group, each reduced to what is kept as its batch ends."""
-    return in_batches(Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept(plan)), groups, setup)
+    return in_batches(
+        Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept(plan)),
+        groups,
+        setup,
+    )
 
 
 def kept(plan: Plan) -> Run:
@@ -79,7 +91,9 @@ def kept(plan: Plan) -> Run:
 
 
 def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
-    """The work on all observations of every group; those that the checkpoint has are not run again."""
+    """The work on all observations of every group; those that the checkpoint has are
+    not run again.
+    """
     engine, total = setup.engine, sum(len(points.x) for points, _ in groups)
     given = [(to_numpy(points), keys) for points, keys in groups]
     results = [Results(len(points.x)) for points, _ in groups]
@@ -88,7 +102,11 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
         for number, (points, keys) in enumerate(groups):
             if setup.checkpoint is None:
                 break
-            stage = setup.checkpoint.stage(identity(work.function, work.fixed, points, as_keys(keys), work.plan, engine.backend))
+            stage = setup.checkpoint.stage(
+                identity(
+                    work.function, work.fixed, points, as_keys(keys), work.plan, engine.backend
+                )
+            )
             with closing(stage.finished()) as done_before:
                 for rows, found in done_before:
                     results[number].put(rows, found)
@@ -140,7 +158,9 @@ def chosen(observations: Any, rows: np.ndarray) -> Any:
 
 @float64
 def ready(work: Work) -> Callable:
-    """The function of one part; its program is compiled for batches of one size by the first part that needs it."""
+    """The function of one part; its program is compiled for batches of one size by the first part
+    that needs it.
+    """
     fixed = on_device(work.fixed)
     lock = threading.Lock()
     programs: dict[Any, Program] = {}
@@ -167,7 +187,9 @@ def ready(work: Work) -> Callable:
             given = arguments(*chosen(tuple(observations), rows))
             with alone if program.runs_alone else nullcontext():
                 reduced = jax.block_until_ready(program(*given))
-            kept = work.keep(jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: n - start], reduced))
+            kept = work.keep(
+                jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: n - start], reduced)
+            )
             found.append(jax.tree.leaves(kept))
         return [np.concatenate(leaves) for leaves in zip(*found, strict=True)]
 
@@ -175,7 +197,9 @@ def ready(work: Work) -> Callable:
 
 
 def batch_of(points: Point, setup: Setup, one_of_several: bool) -> int:
-    """Observations of a batch; no more than a power of two that holds them all where they are one group of several."""
+    """Observations of a batch; no more than a power of two that holds them all where they are one
+    group of several.
+    """
     if setup.engine.backend == "cpu":
         usual = BATCH if points.values is None else DISCRETE_BATCH
         return min(usual, 1 << (len(points.x) - 1).bit_length()) if one_of_several else usual
@@ -198,7 +222,9 @@ def multiple(number: int, of: int) -> int:
 
 def to_numpy(tree: Any) -> Any:
     """JAX arrays as NumPy's, which keep their precision wherever they are sent."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
+    return jax.tree.map(
+        lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree
+    )
 
 
 def keep(reduced: Any, plan: Plan) -> Run:

@@ -1,4 +1,6 @@
-"""Finished parts of a long run in one SQLite file, from which a run that was killed goes on with the same digits."""
+"""Finished parts of a long run in one SQLite file, from which a run that was killed goes on with
+the same digits.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,9 @@ FEW = 16  # observations, enough to write the program down
 class Checkpoint:
     """A file of finished parts. Several estimates may share one, each under a label of its own.
 
-    A part holds rows by their position in the data, so that a run may go on with another batch size or engine. Every call opens the
-    file anew and writes in one transaction: a kill at any moment leaves it whole, and two processes may share it.
+    A part holds rows by their position in the data, so that a run may go on with another batch size
+    or engine. Every call opens the file anew and writes in one transaction: a kill at any moment
+    leaves it whole, and two processes may share it.
     """
 
     def __init__(self, path: str | Path, label: str = ""):
@@ -56,16 +59,21 @@ class Checkpoint:
             if not connection.execute("PRAGMA application_id").fetchone()[0]:
                 for statement in SCHEMA:
                     connection.execute(statement)
-            found = connection.execute("SELECT identity FROM stages WHERE stage = ?", (name,)).fetchone()
+            found = connection.execute(
+                "SELECT identity FROM stages WHERE stage = ?", (name,)
+            ).fetchone()
             if found is None:
                 connection.execute("INSERT INTO stages VALUES (?, ?)", (name, json.dumps(wanted)))
         if found is not None and (other := difference(self.identity_in(found[0]), wanted)):
             whose = f" for {self.label}" if self.label else ""
             raise ValueError(
-                f"checkpoint: expected one of the same data, model and settings; {str(self.path)!r} is of {other}{whose}. "
-                "It was left as it is. Name another file, or remove it to begin again."
+                "checkpoint: expected one of the same data, model and settings; "
+                f"{str(self.path)!r} is of {other}{whose}. It was left as it is. Name another "
+                "file, or remove it to begin again."
             )
-        return Stage(self, name, checksum(name.encode(), json.dumps(wanted, sort_keys=True).encode()))
+        return Stage(
+            self, name, checksum(name.encode(), json.dumps(wanted, sort_keys=True).encode())
+        )
 
     def identity_in(self, text: str) -> dict[str, str]:
         try:
@@ -80,27 +88,41 @@ class Checkpoint:
     def connection(self) -> Iterator[sqlite3.Connection]:
         """A transaction, which is undone where something fails."""
         try:
-            with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as connection, connection:
+            with (
+                closing(
+                    sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+                ) as connection,
+                connection,
+            ):
                 yield connection
         except sqlite3.Error as error:
-            if not isinstance(error, sqlite3.OperationalError) or str(error).startswith(("no such", "Could not decode")):
+            if not isinstance(error, sqlite3.OperationalError) or str(error).startswith(
+                ("no such", "Could not decode")
+            ):
                 raise self.damaged(error) from error
-            raise OSError(f"checkpoint: {str(self.path)!r} cannot be read or written ({error}). Check the disk.") from error
+            raise OSError(
+                f"checkpoint: {str(self.path)!r} cannot be read or written ({error}). Check the "
+                "disk."
+            ) from error
 
     def damaged(self, reason: object) -> ValueError:
         return ValueError(
-            f"checkpoint: {str(self.path)!r} is damaged ({reason}). It was left as it is. "
-            "Name another file, or remove it to begin again."
+            f"checkpoint: {str(self.path)!r} is damaged ({reason}). It was left as it is. Name "
+            "another file, or remove it to begin again."
         )
 
     def _check(self) -> None:
         """Before any work is done: a file of ours, or none yet."""
         if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint: expected a folder that exists; {str(self.path.parent)!r} does not. Create it first.")
+            raise ValueError(
+                f"checkpoint: expected a folder that exists; {str(self.path.parent)!r} does not. "
+                "Create it first."
+            )
         if not self.path.exists():
             return
         refused = ValueError(
-            f"checkpoint: expected a file that an earlier run made, or none; {str(self.path)!r} is something else. Name another."
+            f"checkpoint: expected a file that an earlier run made, or none; {str(self.path)!r} is "
+            "something else. Name another."
         )
         if not self.path.is_file():
             raise refused
@@ -124,7 +146,9 @@ class Stage:
     def finished(self) -> Generator[tuple[np.ndarray, list[np.ndarray]]]:
         """What is there: positions of observations, and the leaves of what is kept of them."""
         with self.checkpoint.connection() as connection:
-            for (content,) in connection.execute("SELECT content FROM parts WHERE stage = ? ORDER BY rowid", (self.name,)):
+            for (content,) in connection.execute(
+                "SELECT content FROM parts WHERE stage = ? ORDER BY rowid", (self.name,)
+            ):
                 written = content[DIGEST:] if isinstance(content, bytes) else b""
                 if not written or content[:DIGEST] != self.digest(written):
                     raise self.checkpoint.damaged("a part is not what was written")
@@ -137,7 +161,9 @@ class Stage:
         np.savez(content, rows, *leaves)
         written = content.getvalue()
         with self.checkpoint.connection() as connection:
-            connection.execute("INSERT INTO parts VALUES (?, ?)", (self.name, self.digest(written) + written))
+            connection.execute(
+                "INSERT INTO parts VALUES (?, ?)", (self.name, self.digest(written) + written)
+            )
 
     def digest(self, written: bytes) -> bytes:
         """Of a part of this stage, the first ``DIGEST`` bytes of its content."""
@@ -148,14 +174,20 @@ def as_checkpoint(checkpoint: Any) -> Checkpoint | None:
     if checkpoint is None or isinstance(checkpoint, Checkpoint):
         return checkpoint
     if not isinstance(checkpoint, (str, Path)):
-        raise TypeError(f"checkpoint: expected the path of a file; got {checkpoint!r}. Give a str or a Path.")
+        raise TypeError(
+            f"checkpoint: expected the path of a file; got {checkpoint!r}. Give a str or a Path."
+        )
     return Checkpoint(checkpoint)
 
 
-def identity(function: Callable, fixed: tuple, points: Point, keys, plan: Any, backend: str) -> dict[str, str]:
-    """What decides the digits of ``function(*fixed, points, keys, plan)``; the first of ``fixed`` is the model.
+def identity(
+    function: Callable, fixed: tuple, points: Point, keys, plan: Any, backend: str
+) -> dict[str, str]:
+    """What decides the digits of ``function(*fixed, points, keys, plan)``; the first of ``fixed``
+    is the model.
 
-    The program itself, as it goes to the compiler, stands for the code of the model and of the sampler.
+    The program itself, as it goes to the compiler, stands for the code of the model and of the
+    sampler.
     """
     model, *others = fixed
     few = jax.tree.map(lambda leaf: leaf[np.zeros(FEW, int)], (points, keys))

@@ -1,15 +1,20 @@
-"""When the chains of an observation count as converged: one set of thresholds for the whole library.
+"""When the chains of an observation count as converged: one set of thresholds for the whole
+library.
 
 Chains have not converged where one of these holds:
 
 - they left the finite numbers, accepted no proposal, or diverged in most steps (``faults``);
-- rank-normalised split R-hat is above ``LARGEST_RHAT``: chains, or the halves of one, are in different places;
-- the draws of a single chain are all the same, so that nothing tells a point mass from a chain that is stuck;
-- the effective sample size is below ``LEAST_ESS``, or ``LEAST_SHARE`` of the draws where these are few: batch means then depend on
-  each other, and the standard error is too small;
-- more than ``LARGEST_DIVERGENT`` of the steps diverged: there are places that the chains do not reach;
-- halves of chains have means of the score that differ by more than the batch means explain, in an F test of level
-  ``DISAGREEMENT`` over all coordinates: the score itself is in doubt, whatever R-hat says of the log density.
+- rank-normalised split R-hat is above ``LARGEST_RHAT``: chains, or the halves of one, are in
+  different places;
+- the draws of a single chain are all the same, so that nothing tells a point mass from a chain that
+  is stuck;
+- the effective sample size is below ``LEAST_ESS``, or ``LEAST_SHARE`` of the draws where these are
+  few: batch means then depend on each other, and the standard error is too small;
+- more than ``LARGEST_DIVERGENT`` of the steps diverged: there are places that the chains do not
+  reach;
+- halves of chains have means of the score that differ by more than the batch means explain, in an F
+  test of level ``DISAGREEMENT`` over all coordinates: the score itself is in doubt, whatever R-hat
+  says of the log density.
 
 All but the first need ``JUDGED`` draws a chain, below which they say nothing.
 """
@@ -43,7 +48,10 @@ FAULTS = (
     "no proposal was accepted, so that chains never moved",
 )
 MODEL_FAULTS = 4  # the first ones, of which the model is the cause more often than the sampler
-OF_MODEL = "model", "Check that the densities are finite there, or give initial(key, x) or a smaller step_size."
+OF_MODEL = (
+    "model",
+    "Check that the densities are finite there, or give initial(key, x) or a smaller step_size.",
+)
 OF_SAMPLER = "sampler", "Give a smaller step_size, or look for a flaw in the density."
 REMEDY = "Raise warmup and draws, try another sampler, or see whether z has several basins."
 NAMED = 5  # observations in a warning
@@ -57,7 +65,9 @@ class Judgement(NamedTuple):
 
 
 def judge(run, plan: Plan, anywhere: bool) -> Judgement:
-    """Each observation of a ``Run``; chains may begin ``anywhere`` where the sampler does not look at the density."""
+    """Each observation of a ``Run``; chains may begin ``anywhere`` where the sampler does not look
+    at the density.
+    """
     draws = plan.batches * plan.batch_draws
     starts = np.isfinite(run.start).all(1) | anywhere
     diverged = np.all(run.divergences > draws / 2, axis=1)
@@ -67,10 +77,19 @@ def judge(run, plan: Plan, anywhere: bool) -> Judgement:
         return Judgement(faults, usable)
     steady = run.divergences.sum(1) <= LARGEST_DIVERGENT * plan.chains * draws
     moving = ~np.isnan(run.rhat) if plan.chains == 1 else True
-    return Judgement(faults, usable & moving & steady & mixed(run.rhat, run.ess, plan.chains * draws) & (run.disagreement <= 1))
+    return Judgement(
+        faults,
+        usable
+        & moving
+        & steady
+        & mixed(run.rhat, run.ess, plan.chains * draws)
+        & (run.disagreement <= 1),
+    )
 
 
-def mixed(rhat: Float[np.ndarray, " n"], ess: Float[np.ndarray, " n"], draws: int) -> Bool[np.ndarray, " n"]:
+def mixed(
+    rhat: Float[np.ndarray, " n"], ess: Float[np.ndarray, " n"], draws: int
+) -> Bool[np.ndarray, " n"]:
     """Whether R-hat and ESS of so many draws are good enough.
 
     R-hat is NaN where all draws of all chains are the same, as from a point mass.
@@ -79,7 +98,9 @@ def mixed(rhat: Float[np.ndarray, " n"], ess: Float[np.ndarray, " n"], draws: in
 
 
 def disagreement(means: Float[np.ndarray, "n C B D"]) -> Float[np.ndarray, " n"]:
-    """How far halves of chains differ in the mean of the score: the largest F of all coordinates over its critical value."""
+    """How far halves of chains differ in the mean of the score: the largest F of all coordinates
+    over its critical value.
+    """
     chains, batches, dim = means.shape[1:]
     half = batches // 2
     if half < 2:
@@ -104,38 +125,59 @@ def refuse(faults: Bool[np.ndarray, "n 6"], ids: np.ndarray) -> None:
     for number, (fault, found) in enumerate(zip(FAULTS, faults.T, strict=True)):
         if found.any():
             role, remedy = OF_MODEL if number < MODEL_FAULTS else OF_SAMPLER
-            where = f"for observation {ids[np.argmax(found)]} ({int(found.sum())} of {len(found)} observations)"
+            where = (
+                f"for observation {ids[np.argmax(found)]} ({int(found.sum())} of {len(found)} "
+                "observations)"
+            )
             raise ValueError(f"{role}: {fault} {where}. {remedy}")
 
 
-def said_of_unconverged(converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray, ids: np.ndarray, remedy: str = REMEDY) -> str:
+def said_of_unconverged(
+    converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray, ids: np.ndarray, remedy: str = REMEDY
+) -> str:
     """Which observations, and how bad the worst of them is."""
     where = np.flatnonzero(~converged)
     worst = where[np.argmax(np.nan_to_num(rhat[where], nan=1.0))]
-    named = ", ".join(str(i) for i in ids[where[:NAMED]]) + (f" and {len(where) - NAMED} more" if len(where) > NAMED else "")
-    quality = f"R-hat is {rhat_text(rhat[worst])} and ESS {ess[worst]:.0f} at observation {ids[worst]}"
-    return f"chains have not converged at {len(where)} of {len(converged)} observations ({named}): {quality}. {remedy}"
+    named = ", ".join(str(i) for i in ids[where[:NAMED]]) + (
+        f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
+    )
+    quality = (
+        f"R-hat is {rhat_text(rhat[worst])} and ESS {ess[worst]:.0f} at observation {ids[worst]}"
+    )
+    return (
+        f"chains have not converged at {len(where)} of {len(converged)} observations ({named}): "
+        f"{quality}. {remedy}"
+    )
 
 
-# -------------------------------------------------- rank-normalised split R-hat and bulk ESS (Vehtari et al. 2021)
-# In NumPy: a sort of many short columns takes a compiled JAX program twenty times as long.
+# -------------------------------------------------- rank-normalised split R-hat and bulk ESS
+# (Vehtari et al. 2021) In NumPy: a sort of many short columns takes a compiled JAX program twenty
+# times as long.
 
 
-def worst_rhat_and_ess(traces: Float[np.ndarray, "n C M 2"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short to say.
+def worst_rhat_and_ess(
+    traces: Float[np.ndarray, "n C M 2"],
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """The larger R-hat and the smaller ESS of the two quantities traced; NaN for chains too short
+    to say.
 
     R-hat is NaN too where all draws of both quantities are the same.
     """
     if traces.shape[2] < LEAST_DRAWS:
         unknown = np.full(len(traces), np.nan)
         return unknown, unknown
-    finite = np.where(np.isfinite(traces), traces, 0.0)  # what is not finite is refused with a better message than R-hat
+    # what is not finite is refused with a better message than R-hat
+    finite = np.where(np.isfinite(traces), traces, 0.0)
     rhat, ess = rhat_and_ess(np.moveaxis(finite, 0, 2))
     return np.fmax.reduce(rhat, axis=-1), ess.min(-1)
 
 
-def rhat_and_ess(traces: Float[np.ndarray, "C M *rest"]) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
-    """R-hat: the larger of that of the rank-normalised draws and of their distance from the median; and the bulk ESS."""
+def rhat_and_ess(
+    traces: Float[np.ndarray, "C M *rest"],
+) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
+    """R-hat: the larger of that of the rank-normalised draws and of their distance from the median;
+    and the bulk ESS.
+    """
     halves = split(traces)
     normal = rank_normalise(halves)
     folded = rank_normalise(np.abs(halves - np.median(halves, axis=(0, 1))))
@@ -165,10 +207,11 @@ def plain_rhat(draws: np.ndarray) -> np.ndarray:
 
 
 def plain_ess(draws: np.ndarray) -> np.ndarray:
-    """Effective sample size by Geyer's initial monotone sequence; all draws count where none differs.
+    """Effective sample size by Geyer's initial monotone sequence; all draws count where none
+    differs.
 
-    Correlations are summed by pairs of lags, each pair at most the one before, up to the first pair that is not positive; of that
-    pair the correlation at its even lag counts once.
+    Correlations are summed by pairs of lags, each pair at most the one before, up to the first pair
+    that is not positive; of that pair the correlation at its even lag counts once.
     """
     chains, length = draws.shape[:2]
     covariances = autocovariances(draws).mean(0)  # (M, ...)
@@ -183,9 +226,13 @@ def plain_ess(draws: np.ndarray) -> np.ndarray:
         last = np.where((pairs <= 0).any(0), np.argmax(pairs <= 0, axis=0), count - 1)
         before = np.arange(count).reshape(-1, *(1,) * last.ndim) < last
         monotone = np.minimum.accumulate(np.where(before, pairs, np.inf), axis=0)
-        final_even, final_pair = (np.take_along_axis(part, last[None], axis=0)[0] for part in (even, pairs))
+        final_even, final_pair = (
+            np.take_along_axis(part, last[None], axis=0)[0] for part in (even, pairs)
+        )
         final = np.where((final_even > 0) | (final_pair >= 0), final_even, 0.0)
-        time = np.maximum(-1 + 2 * np.where(before, monotone, 0.0).sum(0) + final, 1 / np.log10(chains * length))
+        time = np.maximum(
+            -1 + 2 * np.where(before, monotone, 0.0).sum(0) + final, 1 / np.log10(chains * length)
+        )
     apart = draws.max(axis=(0, 1)) - draws.min(axis=(0, 1)) > np.finfo(np.float64).resolution
     return np.where(apart, chains * length / time, chains * length)
 

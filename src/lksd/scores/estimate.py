@@ -33,7 +33,14 @@ from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, Unifor
 from ..samplers.base import split_latent
 from ..stein import SteinOperator
 from ..supports import Support
-from .averages import Averages, by_modified_posterior, neighbours, operator_averages, score_fields, targets
+from .averages import (
+    Averages,
+    by_modified_posterior,
+    neighbours,
+    operator_averages,
+    score_fields,
+    targets,
+)
 from .batches import Run, Setup, run
 from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
@@ -46,7 +53,9 @@ from .result import ScoreEstimate
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
-SHORT = 50  # draws of a discrete latent below which one chain is run, since another would cost a warm-up of its own
+# draws of a discrete latent below which one chain is run, since another would cost a warm-up of its
+# own
+SHORT = 50
 BATCHES = 20  # batch means over all chains, at least
 LONGEST_BATCH = 50  # draws that exist at a time
 INDEPENDENT = 5  # draws of a batch from which the means of two are taken as independent
@@ -55,7 +64,11 @@ INDEPENDENT = 5  # draws of a batch from which the means of two are taken as ind
 @verb
 @float64
 def estimate_scores(
-    model: LatentVariableModel, x: Any, *, operator: Any = None, **keywords: Unpack[EstimateKeywords]
+    model: LatentVariableModel,
+    x: Any,
+    *,
+    operator: Any = None,
+    **keywords: Unpack[EstimateKeywords],
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
 
@@ -88,11 +101,15 @@ def estimate_scores(
     domain, data, (model,) = read_data(x, {"model": model}, options.reading, least=1)
     wanted = domain.linear if options.chains.unbiased and operator is None else operator
     operators = domain.operators(wanted, [model])
-    several = domain.discrete and (isinstance(wanted, (tuple, list)) or (wanted is None and len(operators) > 1))
+    several = domain.discrete and (
+        isinstance(wanted, (tuple, list)) or (wanted is None and len(operators) > 1)
+    )
     (support,) = domain.supports([""], [model], data)
     with opened(options.run.engine) as place, progress_wanted(options.run.progress):
         setup = Setup(options.run.batch_size, place, as_checkpoint(options.run.checkpoint))
-        found = Estimation(domain, data, operators, options.chains, options.run.seed, several).of(model, support, setup)
+        found = Estimation(domain, data, operators, options.chains, options.run.seed, several).of(
+            model, support, setup
+        )
     return replace(found, notes=(*data.notes, *found.notes)) if data.notes else found
 
 
@@ -108,7 +125,9 @@ class Estimation(NamedTuple):
 
     @noted
     @float64
-    def of(self, model: LatentVariableModel, support: Support | None, setup: Setup) -> ScoreEstimate:
+    def of(
+        self, model: LatentVariableModel, support: Support | None, setup: Setup
+    ) -> ScoreEstimate:
         """The scores of one model, in the columns of the data."""
         data = self.data
         observed = row_digests(data.values)
@@ -120,9 +139,16 @@ class Estimation(NamedTuple):
         return replace(found, columns=data.columns, support=support, observed=observed)
 
 
-def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, setup: Setup) -> ScoreEstimate:
+def estimate(
+    common: Estimation, model: LatentVariableModel, data: np.ndarray, setup: Setup
+) -> ScoreEstimate:
     """The scores of a model at observations as it takes them."""
-    operators, chains, ids, discrete = common.operators, common.chains, common.data.ids, common.domain.discrete
+    operators, chains, ids, discrete = (
+        common.operators,
+        common.chains,
+        common.data.ids,
+        common.domain.discrete,
+    )
     check_model(model)
     if chains.unbiased:
         check_linear(operators)
@@ -131,34 +157,67 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
     model = float64_leaves(model)
     several = common.several
     own_notes = () if model.note is None else (model.note,)
-    fields: dict[str, Any] = {"index": ids, "seed": common.seed, "operator": operators if several else operators[0]}
+    fields: dict[str, Any] = {
+        "index": ids,
+        "seed": common.seed,
+        "operator": operators if several else operators[0],
+    }
     fields |= {"exchangeable": model.exchangeable, "graphs": model.graphs}
     wanted = targets(operators, data) if discrete else None
-    if chains.exact is not False and (scores := exact_parts(model, data, operators, wanted, ids, chains.exact)) is not None:
+    if (
+        chains.exact is not False
+        and (scores := exact_parts(model, data, operators, wanted, ids, chains.exact)) is not None
+    ):
         return exact_estimate(scores, several, notes=own_notes, **fields)
     if chains.exact:
         ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
-        raise ValueError(f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate it.")
+        raise ValueError(
+            f"exact: {model} has neither log_marginal(x) nor {ways}. Leave exact=None to estimate "
+            "it."
+        )
     points = Point(data, None if wanted is None else wanted.values)  # type: ignore[arg-type]
-    z = remembered(checked_latent, model, jnp.asarray(data[:1]), seen=partial(behaviour, model, data.shape[1]))
+    z = remembered(
+        checked_latent, model, jnp.asarray(data[:1]), seen=partial(behaviour, model, data.shape[1])
+    )
     initial = chains.initial
     check_start(initial, z, model)
     with track("tuning", 1):
-        sampler = choose_sampler(chains.sampler, model, kinds(z)).tuned(model, tuning_key(common.seed), data.shape[1])
-    controlled = not chains.unbiased and chains.control_variates == "auto" and "real" in kinds(z) and model.normalised
+        sampler = choose_sampler(chains.sampler, model, kinds(z)).tuned(
+            model, tuning_key(common.seed), data.shape[1]
+        )
+    controlled = (
+        not chains.unbiased
+        and chains.control_variates == "auto"
+        and "real" in kinds(z)
+        and model.normalised
+    )
     plan, notes = make_plan(chains, controlled, real_size(z))
     plan = plan._replace(averaged=discrete and chains.control_variates == "auto")
     keys = observation_keys(common.seed, ids)
     steps = plan.chains * (plan.warmup + plan.batches * plan.batch_draws)
     groups = length_groups(data, max(steps, LEAST_STEPS))
-    batches, own_ids = [group.of(points, keys) for group in groups], [ids[group.rows] for group in groups]
+    batches, own_ids = (
+        [group.of(points, keys) for group in groups],
+        [ids[group.rows] for group in groups],
+    )
     if chains.unbiased:
         pairs = pair_plan(plan, chains.meeting_limit)
         met = unbiased_pairs(model, sampler, initial, batches, pairs, setup, own_ids)
-        return unbiased_estimate(met, groups, f"{sampler}, {pairs}", operators, wanted, several, notes=own_notes, **fields)
+        return unbiased_estimate(
+            met,
+            groups,
+            f"{sampler}, {pairs}",
+            operators,
+            wanted,
+            several,
+            notes=own_notes,
+            **fields,
+        )
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
     anywhere = isinstance(sampler, (Gibbs, Exact))
-    modified = chains.control_variates == "none" and any(one.modified_posterior for one in operators)
+    modified = chains.control_variates == "none" and any(
+        one.modified_posterior for one in operators
+    )
     if modified:
         check_modified(model, points, sampler)
     every = run(*run_options, batches, plan, setup)
@@ -166,7 +225,14 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
     good = joined(groups, [one.converged for one in judged])
     refuse_all(joined(groups, [one.faults for one in judged]), ids)
     if chains.control_variates == "auto" and not good.all():
-        first = First(*run_options, batches, own_ids, plan, anywhere, kinds(z) == {"real"} and model.normalised)
+        first = First(
+            *run_options,
+            batches,
+            own_ids,
+            plan,
+            anywhere,
+            kinds(z) == {"real"} and model.normalised,
+        )
         every, judged = run_again(every, judged, first, common.seed, setup)
         notes = (*notes, said_of_reruns(~good, joined(groups, [one.converged for one in judged])))
     refuse(joined(groups, [one.faults for one in judged]), ids)
@@ -180,12 +246,20 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
         def barker(batch, own: np.ndarray, columns: list[int]) -> Averages:
             points, keys = batch
             (sites,) = run(*run_options, [neighbours(points, keys, columns)], plan, setup)
-            refuse(judge(sites, plan, anywhere).faults, np.repeat(own, len(sites.finite) // len(own)))
+            refuse(
+                judge(sites, plan, anywhere).faults, np.repeat(own, len(sites.finite) // len(own))
+            )
             return by_modified_posterior(sites.plain, points.x, columns)
 
         independent = plan.batch_draws >= INDEPENDENT
         parts = [
-            operator_averages(means, operators, wanted.of(group), independent, partial(barker, *rest) if modified else None)
+            operator_averages(
+                means,
+                operators,
+                wanted.of(group),
+                independent,
+                partial(barker, *rest) if modified else None,
+            )
             for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
         ]
     if not converged.all():
@@ -207,16 +281,22 @@ def estimate(common: Estimation, model: LatentVariableModel, data: np.ndarray, s
 def with_columns(scores: ScoreEstimate, order: Any) -> ScoreEstimate:
     """The scores with their coordinates in another order."""
     support = None if scores.support is None else scores.support.reordered(order)
-    return scores.changed(lambda name, part: np.take(part, order, 3 if name == "batch_means" else 1), support=support)
+    return scores.changed(
+        lambda name, part: np.take(part, order, 3 if name == "batch_means" else 1), support=support
+    )
 
 
 def check_modified(model, points: Point, sampler: Sampler) -> None:
-    """Chains for the modified posterior need its density alone, or a model that knows how to sweep it."""
+    """Chains for the modified posterior need its density alone, or a model that knows how to sweep
+    it.
+    """
     own = isinstance(at_first(model, points), ModifiesPosterior)
     if not own and isinstance(sampler, (Gibbs, Exact, WithinGibbs)):
         raise ValueError(
-            f'control_variates: "none" with Barker needs chains for a modified posterior, for which {model} has no sampler. '
-            'Use control_variates="auto", or give the model between(x, values, d, m) and share(x, values, d, m, z).'
+            'control_variates: "none" with Barker needs chains for a modified posterior, for '
+            f"which {model} has no sampler. "
+            'Use control_variates="auto", or give the model between(x, values, d, m) and share(x, '
+            "values, d, m, z)."
         )
 
 
@@ -225,9 +305,16 @@ def at_first(model, points: Point):
     return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
 
 
-def better_averages(every: list[Run], plan: Plan, good: list[np.ndarray]) -> tuple[list[Averages], str | None]:
-    """The averages of every group, with control variates where they reduce the error at observations with ``good`` chains."""
-    plain, controlled = [found.plain for found in every], [found.controlled for found in every if found.controlled is not None]
+def better_averages(
+    every: list[Run], plan: Plan, good: list[np.ndarray]
+) -> tuple[list[Averages], str | None]:
+    """The averages of every group, with control variates where they reduce the error at
+    observations with ``good`` chains.
+    """
+    plain, controlled = (
+        [found.plain for found in every],
+        [found.controlled for found in every if found.controlled is not None],
+    )
     if not plan.control or not controlled:
         return plain, None
     rows = good if any(one.any() for one in good) else [np.ones_like(one) for one in good]
@@ -237,7 +324,11 @@ def better_averages(every: list[Run], plan: Plan, good: list[np.ndarray]) -> tup
 
 
 def median_error(averages: list[Averages], rows: list[np.ndarray]) -> float:
-    return float(np.median(np.concatenate([one.mcse[own].ravel() for one, own in zip(averages, rows, strict=True)])))
+    return float(
+        np.median(
+            np.concatenate([one.mcse[own].ravel() for one, own in zip(averages, rows, strict=True)])
+        )
+    )
 
 
 def quality(groups: list[Group], every: list[Run]) -> Run:
@@ -250,53 +341,78 @@ def quality(groups: list[Group], every: list[Run]) -> Run:
 def means_used(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
-    return "Rao-Blackwellised" if plan.averaged and isinstance(at_first(model, points), AveragesRatios) else "plain means"
+    return (
+        "Rao-Blackwellised"
+        if plan.averaged and isinstance(at_first(model, points), AveragesRatios)
+        else "plain means"
+    )
 
 
 def check_start(initial, z, model) -> None:
     if isinstance(initial, UniformStart):
         if kinds(z) != {"integer"} or not isinstance(model, DiscreteLatent):
-            raise ValueError(f"initial: UniformStart() needs a discrete latent and n_latent_values; {model} has no such latent.")
+            raise ValueError(
+                f"initial: UniformStart() needs a discrete latent and n_latent_values; {model} has "
+                "no such latent."
+            )
     elif initial is not None:
         if kinds(z) != {"real"}:
-            raise ValueError("initial: expected a latent of reals; this one has integers. Give the model initial(key, x).")
+            raise ValueError(
+                "initial: expected a latent of reals; this one has integers. Give the model "
+                "initial(key, x)."
+            )
         try:
             jax.eval_shape(lambda key, u: initial(key, u, model), jax.random.key(0), z)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"initial: expected one number, or one for each of the {real_size(z)} latent coordinates.") from error
+            raise ValueError(
+                f"initial: expected one number, or one for each of the {real_size(z)} latent "
+                "coordinates."
+            ) from error
 
 
 def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
     """The one given, checked against the latent, or the default for it."""
     if not model.normalised and "integer" in kinds_of_latent:
         raise ValueError(
-            f"model: {model} has a likelihood with an unknown normaliser and integers in its latent; there is no sampler for both. "
-            "Normalise the likelihood, or sum the integers out."
+            f"model: {model} has a likelihood with an unknown normaliser and integers in its "
+            "latent; there is no sampler for both. Normalise the likelihood, or sum the integers "
+            "out."
         )
     if not model.normalised and not isinstance(sampler or Exchange(), Exchange):
         raise ValueError(
-            f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with which "
-            f"{type(sampler).__name__} would draw from a wrong posterior. Use Exchange(), by estimate_scores for this model alone."
+            f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with "
+            f"which {type(sampler).__name__} would draw from a wrong posterior. Use Exchange(), by "
+            "estimate_scores for this model alone."
         )
     if isinstance(sampler, Exchange) and not isinstance(model, SimulatesLikelihood):
-        raise ValueError(f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() or NUTS().")
+        raise ValueError(
+            f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() "
+            "or NUTS()."
+        )
     whole = (Exact, Gibbs, WithinGibbs)  # these know what to do with integers
     if kinds_of_latent == {"real", "integer"}:
         return sampler if isinstance(sampler, whole) else WithinGibbs(sampler or HMC())
     if kinds_of_latent == {"integer"}:
         if sampler is not None and not isinstance(sampler, whole):
             raise ValueError(
-                f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is discrete. Use Gibbs() or Exact()."
+                f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is "
+                "discrete. Use Gibbs() or Exact()."
             )
         return sampler or (Exact() if isinstance(model, HasPosterior) else Gibbs())
-    if sampler is None and model.normalised and not (model.tunable and isinstance(model, Simulates)):
+    if (
+        sampler is None
+        and model.normalised
+        and not (model.tunable and isinstance(model, Simulates))
+    ):
         return AdaptiveHMC()
     return sampler or (HMC() if model.normalised else Exchange())
 
 
 @float64
 def takes_gradients(model, data: np.ndarray) -> bool:
-    """Whether NUTS and HMC can sample the model's posterior: a real latent and a normalised likelihood."""
+    """Whether NUTS and HMC can sample the model's posterior: a real latent and a normalised
+    likelihood.
+    """
     model = float64_leaves(model)
     return model.normalised and kinds(latent_shapes(model, jnp.asarray(data))) == {"real"}
 
@@ -319,6 +435,7 @@ def make_plan(options: Chains, control: bool, width: int) -> tuple[Plan, tuple[s
     if control and fitted_on < 2 * width + 4:
         plan = plan._replace(control=False)
         notes = (
-            f"control variates need {2 * width + 4} draws in the other chains and have {fitted_on}, so the plain means are used.",
+            f"control variates need {2 * width + 4} draws in the other chains and have "
+            f"{fitted_on}, so the plain means are used.",
         )
     return plan, notes

@@ -12,7 +12,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._jax import in_parts, program, remembered
-from ..models.base import HasMarginal, HasMarginalRatios, HasMarginalScore, LatentVariableModel, density_ratios
+from ..models.base import (
+    HasMarginal,
+    HasMarginalRatios,
+    HasMarginalScore,
+    LatentVariableModel,
+    density_ratios,
+)
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .averages import Targets, average, operator_averages
@@ -24,7 +30,9 @@ BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, of one with ratios, 
 
 
 def exact_score(model: Any) -> Callable | None:
-    """The model's marginal score as a function of x: given, or the gradient of its log density; None without either."""
+    """The model's marginal score as a function of x: given, or the gradient of its log density;
+    None without either.
+    """
     if isinstance(model, HasMarginalScore):
         return model.marginal_score
     if isinstance(model, HasMarginal):
@@ -45,7 +53,9 @@ def has_exact_ratios(model: LatentVariableModel, length: int, wanted: bool | Non
 
 
 @program
-def exact_ratios(model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]) -> Float[jax.Array, "n D M"]:
+def exact_ratios(
+    model: Any, x: Int[Any, "n D"], values: Int[Any, "n D M"]
+) -> Float[jax.Array, "n D M"]:
     def one(pair):
         point, replacements = pair
         if isinstance(model, HasMarginalRatios):
@@ -64,15 +74,24 @@ def exact_at(model: Any, x, values=None):
 
 
 def exact_shape(model: Any, points, *values) -> tuple[int, ...]:
-    return shape_of(f"the exact score of {model}", partial(exact_at, model), points[0], *(part[0] for part in values))
+    return shape_of(
+        f"the exact score of {model}",
+        partial(exact_at, model),
+        points[0],
+        *(part[0] for part in values),
+    )
 
 
 def check_exact(model: Any, points, values=None) -> None:
-    """The exact score, or the ratios at ``values``, can be computed at the observation and has its shape."""
+    """The exact score, or the ratios at ``values``, can be computed at the observation and has its
+    shape.
+    """
     given = (jnp.asarray(points),) if values is None else (jnp.asarray(points), jnp.asarray(values))
     shape = remembered(exact_shape, model, *given, seen=partial(behaviour, model, points.shape[1]))
     if values is None and shape != points.shape[1:]:
-        raise ValueError(f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}.")
+        raise ValueError(
+            f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}."
+        )
 
 
 def exact_parts(
@@ -83,28 +102,38 @@ def exact_parts(
     ids: np.ndarray,
     demanded: bool | None,
 ) -> list[np.ndarray] | None:
-    """The exact scores for each operator, or None where the model has none (or none that is cheap, unless demanded)."""
+    """The exact scores for each operator, or None where the model has none (or none that is cheap,
+    unless demanded).
+    """
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
         check_exact(model, data[:1], wanted.values[:1])
         groups = length_groups(data, EXACT_STEPS)
-        parts = [exact_group(model, data[group.rows, : group.length], operators, wanted.of(group)) for group in groups]
+        parts = [
+            exact_group(model, data[group.rows, : group.length], operators, wanted.of(group))
+            for group in groups
+        ]
         scores = [padded(groups, list(own)) for own in zip(*parts, strict=True)]
     else:
         if exact_score(model) is None:
             return None
         check_exact(model, data[:1])
         scores = [in_parts(partial(_scores, model), (data,), BATCH, MOST)]
-    finite = np.all([np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0)
+    finite = np.all(
+        [np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0
+    )
     if not finite.all():
         raise ValueError(
-            f"model: the exact score of {model} is not finite at observation {ids[np.argmin(finite)]}. Check its parameters."
+            f"model: the exact score of {model} is not finite at observation "
+            f"{ids[np.argmin(finite)]}. Check its parameters."
         )
     return scores
 
 
-def exact_group(model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...], wanted: Targets) -> list[np.ndarray]:
+def exact_group(
+    model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...], wanted: Targets
+) -> list[np.ndarray]:
     """The exact scores of discrete observations of like length, for each operator."""
     every = in_parts(partial(exact_ratios, model), (x, wanted.values), FEW, MOST)
     ratios = average(every.reshape(len(x), 1, 1, -1))
@@ -114,7 +143,9 @@ def exact_group(model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...],
 def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:
     n = len(scores[0])
     unknown = np.full(n, np.nan)
-    each = [(score, np.zeros_like(score), np.zeros((n, 0, 0, *score.shape[1:]))) for score in scores]
+    each = [
+        (score, np.zeros_like(score), np.zeros((n, 0, 0, *score.shape[1:]))) for score in scores
+    ]
     score, mcse, batch_means = zip(*each, strict=True) if several else each[0]
     return ScoreEstimate(
         score=score,

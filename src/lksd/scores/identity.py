@@ -1,7 +1,9 @@
-"""Do a model's densities fit what it simulates? Stein's identity on its own draws, before they are trusted.
+"""Do a model's densities fit what it simulates? Stein's identity on its own draws, before they are
+trusted.
 
-A pair (z, x) that the model simulates has z distributed as the posterior given x, so that no chain is needed: one gradient a
-pair. What fails on some draws is looked at again, alone, on four times as many, and reported only if it fails there too.
+A pair (z, x) that the model simulates has z distributed as the posterior given x, so that no chain
+is needed: one gradient a pair. What fails on some draws is looked at again, alone, on four times as
+many, and reported only if it fails there too.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from .._keys import simulation_key
 from .._text import reason_of
 from .._validation import warn
 from ..models import PosteriorPredictive
-from ..models.base import Discrete, HasGibbs, HasPosterior, Simulates, float64_leaves, kind_of, of_length
+from ..models.base import (
+    Discrete,
+    HasGibbs,
+    HasPosterior,
+    Simulates,
+    float64_leaves,
+    kind_of,
+    of_length,
+)
 from ..models.behaviour import behaviour
 from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
@@ -34,15 +44,17 @@ from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
 NUMBERS = 4_096  # simulated in all, in observations of D numbers
-FEWEST = {True: 40, False: 512}  # observations: where scores are exact, and so cheap, and where chains run
+# observations: where scores are exact, and so cheap, and where chains run
+FEWEST = {True: 40, False: 512}
 BATCH = 256
 AGAIN = 4  # times as many draws, to confirm
 LENIENT, STRICT = 0.05, 0.0001  # levels, of all statistics together and of those looked at again
 CANDIDATES = 8  # looked at again
 FINITE = 0.99  # share of draws at which scores must be finite
 CAUSES = (
-    "Usually a term in x is missing from the density, a sign or a Jacobian is wrong, x has a boundary that support does not "
-    "declare, or sample draws from another law; the verdict then rests on wrong scores. check=False turns this check off."
+    "Usually a term in x is missing from the density, a sign or a Jacobian is wrong, x has a "
+    "boundary that support does not declare, or sample draws from another law; the verdict then "
+    "rests on wrong scores. check=False turns this check off."
 )
 
 
@@ -52,7 +64,8 @@ class Draws(NamedTuple):
     x: np.ndarray  # (m, D)
     score: np.ndarray  # (m, D); of a discrete model the ratios (m, D, 2) at its neighbours
     u: Float[np.ndarray, "m q"]  # the real part of the latent, unconstrained
-    slope: np.ndarray  # (m, q), the gradient of log p(x, z) in u; (m, 0) where its normaliser is unknown
+    # (m, q), the gradient of log p(x, z) in u; (m, 0) where its normaliser is unknown
+    slope: np.ndarray
     integers: Float[np.ndarray, "m r"]  # the rest of the latent
 
     def rows(self, kept) -> Draws:
@@ -67,8 +80,12 @@ class Way(NamedTuple):
     move: str | None  # the model's own draw of z, if it is used
 
 
-def check_identities(models: dict[str, Any], x: np.ndarray, seed: int, chains: Chains, coordinates=None) -> None:
-    """A warning for each model that does not fit its own draws, which are as long as the observations ``x``."""
+def check_identities(
+    models: dict[str, Any], x: np.ndarray, seed: int, chains: Chains, coordinates=None
+) -> None:
+    """A warning for each model that does not fit its own draws, which are as long as the
+    observations ``x``.
+    """
     for name, model in models.items():
         if not is_open(model):
             continue
@@ -76,7 +93,9 @@ def check_identities(models: dict[str, Any], x: np.ndarray, seed: int, chains: C
         length = int(np.median((x >= 0).sum(1))) if model.any_length else x.shape[1]
         try:
             check_model(model)
-            found = check_identity(model, x[:1, :length], seed, chains.exact, chains.sampler, coordinates)
+            found = check_identity(
+                model, x[:1, :length], seed, chains.exact, chains.sampler, coordinates
+            )
         except ValueError as error:
             raise ValueError(f"{prefix}{error}") from error
         for misfit in found:
@@ -84,9 +103,11 @@ def check_identities(models: dict[str, Any], x: np.ndarray, seed: int, chains: C
 
 
 def is_open(model: Any) -> bool:
-    """Whether a model can simulate and is somebody else's: those that come with this library are proved by its tests.
+    """Whether a model can simulate and is somebody else's: those that come with this library are
+    proved by its tests.
 
-    The network of a ``Decoder`` is somebody else's, but its densities and its draws use it in the same way.
+    The network of a ``Decoder`` is somebody else's, but its densities and its draws use it in the
+    same way.
     """
     if isinstance(model, ScoreEstimate) or not isinstance(model, Simulates):
         return False
@@ -96,8 +117,11 @@ def is_open(model: Any) -> bool:
 
 
 @float64
-def check_identity(model: Any, one, seed: int, exact=None, sampler=None, coordinates=None) -> tuple[str, ...]:
-    """What is wrong with the scores of a model at its own draws, which have the shape of the observations ``one`` (1, D).
+def check_identity(
+    model: Any, one, seed: int, exact=None, sampler=None, coordinates=None
+) -> tuple[str, ...]:
+    """What is wrong with the scores of a model at its own draws, which have the shape of the
+    observations ``one`` (1, D).
 
     ``coordinates`` map x to reals without a boundary, in which the scores are used.
     """
@@ -115,7 +139,10 @@ def check_identity(model: Any, one, seed: int, exact=None, sampler=None, coordin
     if finite < FINITE:
         _, finite = several(simulate)
         return (
-            (f"the scores are finite at {finite:.1%} of {AGAIN * count:,} of the model's own draws alone. {CAUSES}",)
+            (
+                f"the scores are finite at {finite:.1%} of {AGAIN * count:,} of the model's own "
+                f"draws alone. {CAUSES}",
+            )
             if finite < FINITE
             else ()
         )
@@ -132,30 +159,45 @@ def check_identity(model: Any, one, seed: int, exact=None, sampler=None, coordin
 def program(*arguments):
     """``joint_draws`` compiled for its arguments; whatever the user's code raises is named."""
     try:
-        return compiled(joint_draws, *arguments, seen=partial(behaviour, arguments[0], arguments[-1].length))
+        return compiled(
+            joint_draws, *arguments, seen=partial(behaviour, arguments[0], arguments[-1].length)
+        )
     except Exception as error:
         raise ValueError(
-            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails ({reason_of(error)}). "
-            "Write it in jax.numpy and jax.random; check=False leaves this test of the model out."
+            f"model: sample(key) of {arguments[0]}, or a density at its draws, fails "
+            f"({reason_of(error)}). Write it in jax.numpy and jax.random; check=False leaves this "
+            "test of the model out."
         ) from error
 
 
 def several(simulate) -> tuple[Draws, float]:
     """Fresh draws, to confirm what the first ones show."""
     parts, finite = zip(*(simulate(part) for part in range(1, AGAIN + 1)), strict=True)
-    return Draws(*(np.concatenate(part) for part in zip(*parts, strict=True))), float(np.mean(finite))
+    return Draws(*(np.concatenate(part) for part in zip(*parts, strict=True))), float(
+        np.mean(finite)
+    )
 
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
     length, discrete = point.shape[1], isinstance(model, Discrete)
     look = partial(behaviour, model, length)
-    if exact is not False and (has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None):
+    if exact is not False and (
+        has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None
+    ):
         check_exact(model, point, neighbours(model, point))
         remembered(latent_shapes, model, point, seen=look)
         return Way(length, exact=True, move=None)
-    chosen = choose_sampler(sampler, model, kinds(remembered(checked_latent, model, point, seen=look)))
+    chosen = choose_sampler(
+        sampler, model, kinds(remembered(checked_latent, model, point, seen=look))
+    )
     sweeps = isinstance(chosen, (Gibbs, WithinGibbs)) and isinstance(model, HasGibbs)
-    move = "gibbs" if sweeps else "sample_posterior" if isinstance(chosen, Exact) and isinstance(model, HasPosterior) else None
+    move = (
+        "gibbs"
+        if sweeps
+        else "sample_posterior"
+        if isinstance(chosen, Exact) and isinstance(model, HasPosterior)
+        else None
+    )
     return Way(length, exact=False, move=move)
 
 
@@ -171,15 +213,23 @@ def joint_draws(model: Any, key, part, count: int, way: Way):
             return x, exact_at(model, point.x, point.values), nothing, nothing, nothing
         here = model_at(model, point)
         if way.move is not None:  # leaves the law of the pair as it is
-            z = here.gibbs(key_move, x, z) if way.move == "gibbs" else here.sample_posterior(key_move, x)
+            z = (
+                here.gibbs(key_move, x, z)
+                if way.move == "gibbs"
+                else here.sample_posterior(key_move, x)
+            )
         u = here.unconstrain(z)
         reals, integers = (ravel_pytree(part)[0].astype(jnp.float64) for part in split_latent(u))
-        score = conditional_score(here, point, here.constrain(u), averaged=False)[1].reshape(*x.shape, -1)
+        score = conditional_score(here, point, here.constrain(u), averaged=False)[1].reshape(
+            *x.shape, -1
+        )
         slope = control_variate(here, x, u) if model.normalised and reals.size else nothing
         return x, score if isinstance(model, Discrete) else score[:, 0], reals, slope, integers
 
     keys = jax.random.split(jax.random.fold_in(key, part), count).reshape(-1, min(count, BATCH))
-    return jax.tree.map(lambda found: found.reshape(count, *found.shape[2:]), jax.lax.map(jax.vmap(one), keys))
+    return jax.tree.map(
+        lambda found: found.reshape(count, *found.shape[2:]), jax.lax.map(jax.vmap(one), keys)
+    )
 
 
 def neighbours(model: Any, x):
@@ -188,11 +238,18 @@ def neighbours(model: Any, x):
 
 
 def usable(draws: Draws, coordinates) -> tuple[Draws, float]:
-    """The draws inside the coordinates' domain whose scores are finite, in these coordinates, and the share that is finite."""
+    """The draws inside the coordinates' domain whose scores are finite, in these coordinates, and
+    the share that is finite.
+    """
     if coordinates is not None:
         draws = draws.rows(coordinates.inside(draws.x).all(1))
-        draws = draws._replace(x=coordinates.forward(draws.x), score=coordinates.score(draws.x, draws.score))
-    score = draws.score if draws.score.ndim == 2 else np.nan_to_num(draws.score, nan=np.nan, posinf=0.0)  # of ratios
+        draws = draws._replace(
+            x=coordinates.forward(draws.x), score=coordinates.score(draws.x, draws.score)
+        )
+    # of ratios
+    score = (
+        draws.score if draws.score.ndim == 2 else np.nan_to_num(draws.score, nan=np.nan, posinf=0.0)
+    )
     parts = [part.reshape(len(draws.x), -1) for part in draws._replace(score=score)]
     finite = np.all([np.isfinite(part).all(1) for part in parts], 0)
     return draws.rows(finite), float(np.mean(finite)) if len(finite) else 1.0
@@ -216,14 +273,24 @@ class Test(NamedTuple):
         width, latent = x.shape[1], np.hstack([u, integers])
         if self.size is not None or self.sphere:
             found: list[Chart | Neighbours] = [
-                Chart(x, score, latent, width, sphere=True) if self.size is None else Neighbours(x, score, latent, self.size)
+                Chart(x, score, latent, width, sphere=True)
+                if self.size is None
+                else Neighbours(x, score, latent, self.size)
             ]
             return [*found, Chart(u, slope, np.hstack([x, integers]), 0)] if slope.size else found
         with_score, others = (u, integers) if slope.size else (slope, latent)
         found = [Chart(np.hstack([x, with_score]), np.hstack([score, slope]), others, width)]
         if self.residual is not None:
             rest, moved = self.residual.apply(x, u, score, slope, own)
-            found.append(Chart(np.hstack([rest, with_score]), np.hstack([score, moved]), others, width, "residual x"))
+            found.append(
+                Chart(
+                    np.hstack([rest, with_score]),
+                    np.hstack([score, moved]),
+                    others,
+                    width,
+                    "residual x",
+                )
+            )
         return found
 
 
@@ -244,9 +311,16 @@ class Candidate(NamedTuple):
 
 
 def suspects(found: list[Statistics], m: int) -> list[Candidate]:
-    """The worst of each family of statistics that are beyond chance, leniently, half the level being that of the pairs."""
-    counts = {pairs: sum(one.mean.size for one in found if (one.order == PAIRS) is pairs) for pairs in (False, True)}
-    limits = {pairs: -stdtrit(m - 1, LENIENT / 4 / max(count, 1)) for pairs, count in counts.items()}
+    """The worst of each family of statistics that are beyond chance, leniently, half the level
+    being that of the pairs.
+    """
+    counts = {
+        pairs: sum(one.mean.size for one in found if (one.order == PAIRS) is pairs)
+        for pairs in (False, True)
+    }
+    limits = {
+        pairs: -stdtrit(m - 1, LENIENT / 4 / max(count, 1)) for pairs, count in counts.items()
+    }
     beyond = []
     for family, one in enumerate(found):
         t = one.t
@@ -268,7 +342,7 @@ def confirmed(candidates: list[Candidate], found: list[Statistics], m: int) -> t
 def note_of(found: Statistics, number: int, m: int) -> str:
     mean, error = found.mean[number] + found.expected, found.error[number]
     return (
-        f"the model does not fit its own draws. Over {m:,} pairs (z, x) from sample(key) the mean of {found.name} at "
-        f"{found.place(number)} is {mean:.3g} +- {error:.2g}; it should be {found.expected}, w being the coordinate in units of "
-        f"its spread. {CAUSES}"
+        f"the model does not fit its own draws. Over {m:,} pairs (z, x) from sample(key) the mean "
+        f"of {found.name} at {found.place(number)} is {mean:.3g} +- {error:.2g}; it should be "
+        f"{found.expected}, w being the coordinate in units of its spread. {CAUSES}"
     )

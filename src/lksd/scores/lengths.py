@@ -12,7 +12,8 @@ from .chains import Point
 
 WORTH = 2e7  # steps of a chain at one word that take as long as to compile one more program
 CLASSES = 2  # of lengths, between a length and its double
-EXACT_STEPS, LEAST_STEPS = 10, 200  # for each word: what exact scores cost, and what is kept of a chain costs in memory
+# for each word: what exact scores cost, and what is kept of a chain costs in memory
+EXACT_STEPS, LEAST_STEPS = 10, 200
 AT_ONCE = 32  # observations whose batch means are filled up with zeros at a time
 
 
@@ -25,14 +26,17 @@ class Group(NamedTuple):
     def of(self, points: Point, keys: Any = None) -> tuple[Point, Any]:
         """Their points, cut to the length, and their keys."""
         values = None if points.values is None else points.values[self.rows, : self.length]
-        return Point(points.x[self.rows, : self.length], values), None if keys is None else keys[self.rows]
+        return Point(points.x[self.rows, : self.length], values), None if keys is None else keys[
+            self.rows
+        ]
 
 
 def length_groups(x: np.ndarray, steps: float) -> list[Group]:
     """The documents (padded with -1) by their lengths, the longest first.
 
-    A group is joined to the next longer one unless that would add more work than a program of its own takes, at ``steps`` for each
-    word. What a document's chains draw does not depend on what follows its end, so its scores do not depend on its group.
+    A group is joined to the next longer one unless that would add more work than a program of its
+    own takes, at ``steps`` for each word. What a document's chains draw does not depend on what
+    follows its end, so its scores do not depend on its group.
     """
     if not np.issubdtype(x.dtype, np.integer) or (x >= 0).all():
         return [Group(np.arange(len(x)), x.shape[1])]
@@ -51,7 +55,9 @@ def length_groups(x: np.ndarray, steps: float) -> list[Group]:
 
 def joined(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
     """One array of all observations from those (k, ...) of the groups."""
-    whole = np.empty((sum(len(group.rows) for group in groups), *parts[0].shape[1:]), parts[0].dtype)
+    whole = np.empty(
+        (sum(len(group.rows) for group in groups), *parts[0].shape[1:]), parts[0].dtype
+    )
     for group, part in zip(groups, parts, strict=True):
         whole[group.rows] = part
     return whole
@@ -70,14 +76,20 @@ def padded(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
 
 def batch_means(groups: list[Group], parts: list[np.ndarray]) -> Any:
     """Batch means (k, C, B, D, ...) of the groups as those of all observations."""
-    return parts[0] if len(groups) == 1 else BatchMeans(tuple(group.rows for group in groups), tuple(parts))
+    return (
+        parts[0]
+        if len(groups) == 1
+        else BatchMeans(tuple(group.rows for group in groups), tuple(parts))
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class BatchMeans:
-    """An array (n, C, B, D, ...) of documents in groups of like length, kept without the zeros after their ends.
+    """An array (n, C, B, D, ...) of documents in groups of like length, kept without the zeros
+    after their ends.
 
-    Rows are taken by ``means[rows]``; ``numpy.asarray(means)`` is the whole array, and whatever else an array has is that of it.
+    Rows are taken by ``means[rows]``; ``numpy.asarray(means)`` is the whole array, and whatever
+    else an array has is that of it.
     """
 
     rows: tuple[Int[np.ndarray, " k"], ...]
@@ -118,7 +130,9 @@ class BatchMeans:
 
 
 def projected(means: Any, rows: Int[np.ndarray, " k"], slopes: np.ndarray) -> np.ndarray:
-    """The inner products (k, C, B) of batch means of some observations with the slopes (k, D, ...) there."""
+    """The inner products (k, C, B) of batch means of some observations with the slopes (k, D, ...)
+    there.
+    """
     found = []
     for start in range(0, len(rows), AT_ONCE):
         chosen = slice(start, start + AT_ONCE)

@@ -1,14 +1,20 @@
-"""Observations whose chains have not converged are run again by themselves; all others keep every digit.
+"""Observations whose chains have not converged are run again by themselves; all others keep every
+digit.
 
-Each gets at most the attempts of ``ATTEMPTS``, the budget of the library, and leaves with the first that converges:
+Each gets at most the attempts of ``ATTEMPTS``, the budget of the library, and leaves with the first
+that converges:
 
-1. twice the draws in four chains or more, by ``AdaptiveHMC``, which tunes step size and metric at this observation alone;
-2. four times the draws in eight chains or more, by HMC that keeps the metric of the simulated data and tunes its step size.
+1. twice the draws in four chains or more, by ``AdaptiveHMC``, which tunes step size and metric at
+   this observation alone;
+2. four times the draws in eight chains or more, by HMC that keeps the metric of the simulated data
+   and tunes its step size.
 
-Where the latent has integers, or the likelihood an unknown normaliser, the sampler stays; its step size, where it has one, is
-divided by ``SHORTER`` in the first attempt. Half of the chains begin where those of the attempt before ended: chains that sat in
-different basins meet again, so that no run in which all happen to begin in one basin is taken for convergence. Documents of
-different lengths always begin afresh. The randomness depends on the seed, the id and the number of the attempt alone.
+Where the latent has integers, or the likelihood an unknown normaliser, the sampler stays; its step
+size, where it has one, is divided by ``SHORTER`` in the first attempt. Half of the chains begin
+where those of the attempt before ended: chains that sat in different basins meet again, so that no
+run in which all happen to begin in one basin is taken for convergence. Documents of different
+lengths always begin afresh. The randomness depends on the seed, the id and the number of the
+attempt alone.
 """
 
 from __future__ import annotations
@@ -30,7 +36,9 @@ from .convergence import Judgement, judge
 
 
 class Attempt(NamedTuple):
-    """At least so many chains, so many times the draws and steps of warm-up of the first run, at least so many of the latter."""
+    """At least so many chains, so many times the draws and steps of warm-up of the first run, at
+    least so many of the latter.
+    """
 
     chains: int
     longer: int
@@ -64,14 +72,22 @@ class Again(NamedTuple):
 def run_again(
     every: list[Run], judged: list[Judgement], first: First, seed: int, setup: Setup
 ) -> tuple[list[Run], list[Judgement]]:
-    """The runs with the observations that have not converged replaced by their last attempt, and how these are judged."""
+    """The runs with the observations that have not converged replaced by their last attempt, and
+    how these are judged.
+    """
     groups = zip(every, judged, first.groups, first.ids, strict=True)
     pairs = [run_group_again(*group, first, seed, setup) for group in groups]
     return [found for found, _ in pairs], [verdict for _, verdict in pairs]
 
 
 def run_group_again(
-    found: Run, judged: Judgement, group: tuple[Point, Any], ids: np.ndarray, first: First, seed: int, setup: Setup
+    found: Run,
+    judged: Judgement,
+    group: tuple[Point, Any],
+    ids: np.ndarray,
+    first: First,
+    seed: int,
+    setup: Setup,
 ) -> tuple[Run, Judgement]:
     """The observations of one group."""
     left, (own, keys) = np.flatnonzero(~judged.converged), group
@@ -84,11 +100,19 @@ def run_group_again(
         points = at_rows(own, left)._replace(starts=ends)  # type: ignore[arg-type]
         sampler = float64_leaves(sampler_of(number, first, own.x.shape[1], plan.warmup, seed))
         initial = first.initial if number == 0 else None
-        work = Work(run_batch, (first.model, sampler, initial), plan, partial(keep_all, plan=plan), Again(kept(plan), 0))  # type: ignore[arg-type]
+        work = Work(
+            run_batch,
+            (first.model, sampler, initial),
+            plan,
+            partial(keep_all, plan=plan),
+            Again(kept(plan), 0),  # type: ignore[arg-type]
+        )
         (again,) = in_batches(work, [(points, rerun_keys(seed, ids[left], number))], setup)
         verdict = judge(again.run, plan, first.anywhere)
         for whole, part in zip(
-            jax.tree.leaves((found, judged)), jax.tree.leaves((coarse(again.run, first.plan), verdict)), strict=True
+            jax.tree.leaves((found, judged)),
+            jax.tree.leaves((coarse(again.run, first.plan), verdict)),
+            strict=True,
         ):
             whole[left] = part
         still = ~verdict.converged
@@ -99,7 +123,9 @@ def run_group_again(
 
 
 def longer(plan: Plan, attempt: Attempt) -> Plan:
-    """Chains and batches are multiples of those of the first run, so that their means can be averaged to as many."""
+    """Chains and batches are multiples of those of the first run, so that their means can be
+    averaged to as many.
+    """
     return plan._replace(
         chains=plan.chains * -(-attempt.chains // plan.chains),
         warmup=max(attempt.longer * plan.warmup, attempt.warmup),
@@ -128,7 +154,9 @@ def shortened(sampler: Sampler) -> Sampler:
 
 
 def first_ends(first: First, points: Point, keys, setup: Setup) -> np.ndarray | None:
-    """Where the chains of the first run ended at these observations, by running them once more with the same program."""
+    """Where the chains of the first run ended at these observations, by running them once more with
+    the same program.
+    """
     if first.model.any_length:
         return None
     work = Work(run_batch, (first.model, first.sampler, first.initial), first.plan, ends_of, 0)
@@ -150,7 +178,9 @@ def at_rows(points: Point, rows: np.ndarray) -> Point:
 
 
 def coarse(run: Run, plan: Plan) -> Run:
-    """With as many chains and batches as ``plan`` has, each the mean of several; chains of one kind of start stay together."""
+    """With as many chains and batches as ``plan`` has, each the mean of several; chains of one kind
+    of start stay together.
+    """
     return run._replace(
         plain=coarse_averages(run.plain, plan),
         controlled=None if run.controlled is None else coarse_averages(run.controlled, plan),
@@ -162,7 +192,11 @@ def coarse(run: Run, plan: Plan) -> Run:
 def coarse_averages(found: Averages, plan: Plan) -> Averages:
     means = found.batch_means
     n, dim = len(means), means.shape[-1]
-    return average(means.reshape(n, -1, plan.chains, plan.batches, means.shape[2] // plan.batches, dim).mean((1, 4)))
+    return average(
+        means.reshape(n, -1, plan.chains, plan.batches, means.shape[2] // plan.batches, dim).mean(
+            (1, 4)
+        )
+    )
 
 
 def said_of_reruns(failed: np.ndarray, converged: np.ndarray) -> str:
@@ -170,6 +204,11 @@ def said_of_reruns(failed: np.ndarray, converged: np.ndarray) -> str:
     count, left = int(failed.sum()), int((~converged).sum())
     if count == 1:
         outcome = "they still have not" if left else "now they have"
-        return f"1 observation was run again by itself, since its chains had not converged; {outcome}."
+        return (
+            f"1 observation was run again by itself, since its chains had not converged; {outcome}."
+        )
     outcome = f"{left} still {'has' if left == 1 else 'have'} not" if left else "now all have"
-    return f"{count} observations were run again by themselves, since their chains had not converged; {outcome}."
+    return (
+        f"{count} observations were run again by themselves, since their chains had not converged; "
+        f"{outcome}."
+    )

@@ -1,4 +1,6 @@
-"""Scores without the bias of the chains' beginnings, by pairs of coupled chains (Jacob, O'Leary and Atchade 2020)."""
+"""Scores without the bias of the chains' beginnings, by pairs of coupled chains (Jacob, O'Leary and
+Atchade 2020).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ LIMIT = 10_000  # steps after which chains that have not met are given up, at le
 
 
 class PairPlan(NamedTuple):
-    """Pairs of chains whose steps ``first`` to ``last`` are averaged (k to m); Y runs ``last`` steps behind X. All static."""
+    """Pairs of chains whose steps ``first`` to ``last`` are averaged (k to m); Y runs ``last``
+    steps behind X. All static.
+    """
 
     chains: int
     first: int
@@ -34,7 +38,10 @@ class PairPlan(NamedTuple):
 
     def __str__(self) -> str:
         pairs = f"{self.chains} pair{'s' if self.chains > 1 else ''}"
-        return f"{pairs} of coupled chains, {self.last - self.first + 1} draws each after {self.first - 1}"
+        return (
+            f"{pairs} of coupled chains, {self.last - self.first + 1} draws each after "
+            f"{self.first - 1}"
+        )
 
 
 class Pairs(NamedTuple):
@@ -53,7 +60,12 @@ class Reduced(NamedTuple):
 
 
 def run_pairs(
-    model: LatentVariableModel, coupling: Coupling, initial: Start | None, points: Point, keys, plan: PairPlan
+    model: LatentVariableModel,
+    coupling: Coupling,
+    initial: Start | None,
+    points: Point,
+    keys,
+    plan: PairPlan,
 ) -> Reduced:
     """All pairs of all observations of a batch."""
 
@@ -71,14 +83,18 @@ def run_pairs(
 
 
 def run_pair(model: Any, coupling: Coupling, point: Point, starts, key, plan: PairPlan) -> Reduced:
-    """H = (m - k + 1)^-1 [sum_{t=k..m} h(X_t) + sum_{t=k+L..tau-1} c_t (h(X_t) - h(Y_{t-L}))] with the lag L = m, where
+    """H = (m - k + 1)^-1 [sum_{t=k..m} h(X_t) + sum_{t=k+L..tau-1} c_t (h(X_t) - h(Y_{t-L}))] with
+    the lag L = m, where
 
-    c_t = floor((t - k) / L) - ceil(max(L, t - m) / L) + 1 and tau is the first t with X_t = Y_{t-L}.
+    c_t = floor((t - k) / L) - ceil(max(L, t - m) / L) + 1 and tau is the first t with X_t =
+    Y_{t-L}.
     """
     k, m, lag = plan.first, plan.last, plan.last
 
     def h(state):
-        return conditional_score(model, point, model.constrain(coupling.position(state)), plan.averaged)[1]
+        return conditional_score(
+            model, point, model.constrain(coupling.position(state)), plan.averaged
+        )[1]
 
     def add(total, t, x, y, met):
         c = (t - k) // lag + (-jnp.maximum(lag, t - m)) // lag + 1  # ceil(a) = -floor(-a)
@@ -91,7 +107,9 @@ def run_pair(model: Any, coupling: Coupling, point: Point, starts, key, plan: Pa
         total = add(total, t, x, y, met)
         moved_x, moved_y = coupling.step(jax.random.fold_in(key, t), x, y, (model, model), point.x)
         # Y begins when X has made L steps; once together, the chains stay so.
-        y = jax.tree.map(lambda a, b, old: jnp.where(met, a, jnp.where(t >= lag, b, old)), moved_x, moved_y, y)
+        y = jax.tree.map(
+            lambda a, b, old: jnp.where(met, a, jnp.where(t >= lag, b, old)), moved_x, moved_y, y
+        )
         together = met | ((t + 1 >= lag) & equal(coupling.position(moved_x), coupling.position(y)))
         return t + 1, moved_x, y, together, jnp.where(met, meeting, t + 1), total
 
@@ -109,14 +127,26 @@ def run_pair(model: Any, coupling: Coupling, point: Point, starts, key, plan: Pa
 def pair_plan(plan: Plan, limit: int | None) -> PairPlan:
     """Pairs of the length of plain chains."""
     last = plan.warmup + plan.batches * plan.batch_draws
-    return PairPlan(plan.chains, plan.warmup + 1, last, max(LIMIT, 10 * last) if limit is None else limit, plan.averaged)
+    return PairPlan(
+        plan.chains,
+        plan.warmup + 1,
+        last,
+        max(LIMIT, 10 * last) if limit is None else limit,
+        plan.averaged,
+    )
 
 
-def unbiased_pairs(model, sampler, initial, batches: Groups, plan: PairPlan, setup: Setup, ids: list[np.ndarray]) -> list[Pairs]:
-    """The scores of every pair of chains, by groups; chains that leave the finite numbers or never meet are an error."""
+def unbiased_pairs(
+    model, sampler, initial, batches: Groups, plan: PairPlan, setup: Setup, ids: list[np.ndarray]
+) -> list[Pairs]:
+    """The scores of every pair of chains, by groups; chains that leave the finite numbers or never
+    meet are an error.
+    """
     fixed = (model, coupled(float64_leaves(sampler)), float64_leaves(initial))
     leaf: Any = 0
-    every = in_batches(Work(run_pairs, fixed, plan, all_of, Reduced(leaf, leaf, leaf)), batches, setup)
+    every = in_batches(
+        Work(run_pairs, fixed, plan, all_of, Reduced(leaf, leaf, leaf)), batches, setup
+    )
     return [checked_pairs(found, plan, own) for found, own in zip(every, ids, strict=True)]
 
 
@@ -124,14 +154,16 @@ def checked_pairs(found: Any, plan: PairPlan, ids: np.ndarray) -> Pairs:
     finite = np.isfinite(found.scores).all((1, 2))
     if not finite.all():
         raise ValueError(
-            f"model: a coupled chain left the finite numbers for observation {ids[np.argmin(finite)]} "
-            f"({int((~finite).sum())} of {len(finite)} observations). Check the densities, or give a smaller step_size."
+            "model: a coupled chain left the finite numbers for observation "
+            f"{ids[np.argmin(finite)]} ({int((~finite).sum())} of {len(finite)} observations). "
+            "Check the densities, or give a smaller step_size."
         )
     met = found.met.all(1)
     if not met.all():
         raise ValueError(
-            f"unbiased: coupled chains had not met after {plan.limit} steps for observation {ids[np.argmin(met)]} "
-            f"({int((~met).sum())} of {len(met)} observations). Use a sampler that mixes faster, or raise meeting_limit."
+            f"unbiased: coupled chains had not met after {plan.limit} steps for observation "
+            f"{ids[np.argmin(met)]} ({int((~met).sum())} of {len(met)} observations). Use a "
+            "sampler that mixes faster, or raise meeting_limit."
         )
     return Pairs(average(found.scores[:, :, None]), found.meetings - plan.last)
 
@@ -145,23 +177,35 @@ def check_linear(operators: tuple[SteinOperator, ...]) -> None:
     for one in operators:
         if not one.linear:
             raise ValueError(
-                f"unbiased: scores of {one} are not posterior means, so averages of chains cannot be made unbiased for them. "
-                "Use operator='difference'."
+                f"unbiased: scores of {one} are not posterior means, so averages of chains cannot "
+                "be made unbiased for them. Use operator='difference'."
             )
 
 
 def unbiased_estimate(
-    found: list[Pairs], groups: list[Group], method: str, operators: tuple[Any, ...], wanted: Targets | None, several: bool, **rest
+    found: list[Pairs],
+    groups: list[Group],
+    method: str,
+    operators: tuple[Any, ...],
+    wanted: Targets | None,
+    several: bool,
+    **rest,
 ) -> ScoreEstimate:
-    """The mean over pairs, whose spread is its error; R-hat and ESS say nothing about such means."""
+    """The mean over pairs, whose spread is its error; R-hat and ESS say nothing about
+    such means.
+    """
     parts = [[pairs.averages] for pairs in found]
     if wanted is not None:
-        parts = [operator_averages(pairs.averages, operators, wanted.of(group)) for pairs, group in zip(found, groups, strict=True)]
+        parts = [
+            operator_averages(pairs.averages, operators, wanted.of(group))
+            for pairs, group in zip(found, groups, strict=True)
+        ]
     waits = joined(groups, [pairs.waits for pairs in found])
     unknown = np.full(len(waits), np.nan)
     return ScoreEstimate(
         **score_fields(groups, parts, several),
-        method=f"{method}, which met after {np.median(waits):.0f} steps at the median and {waits.max()} at most, unbiased",
+        method=f"{method}, which met after {np.median(waits):.0f} steps at the median and "
+        f"{waits.max()} at most, unbiased",
         rhat=unknown,
         ess=unknown,
         acceptance=unknown,

@@ -1,8 +1,9 @@
-"""Stein's identity on pairs (z, x) that a model has simulated: statistics whose means are zero if scores and draws agree.
+"""Stein's identity on pairs (z, x) that a model has simulated: statistics whose means are zero if
+scores and draws agree.
 
-A chart is a set of coordinates w with the gradient s of a log density in them: E[s_d f(w) + df/dw_d] = 0 for smooth f. Where
-scores are averages over the posterior it is the joint density of x and the unconstrained latent u, since z is an exact draw
-from the posterior of its own x.
+A chart is a set of coordinates w with the gradient s of a log density in them: E[s_d f(w) +
+df/dw_d] = 0 for smooth f. Where scores are averages over the posterior it is the joint density of x
+and the unconstrained latent u, since z is an exact draw from the posterior of its own x.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ FREQUENCIES = (1.0, 2.5)  # of the waves, for coordinates with a spread of 1
 DIRECTIONS = 24  # random ones, along which witnesses look too
 CROSSED = 200  # coordinates of which every pair is looked at; of more, a random choice
 ROUNDING = 1e-10
-SMALL = 200_000  # multiplications that BLAS does in one thread; several that wait for each other take longer than these products
+# multiplications that BLAS does in one thread; several that wait for each other take longer than
+# these products
+SMALL = 200_000
 FEATURES = 48  # of a regression on the latent: waves, beside the latent itself
 SHARE = 4  # draws for each feature, at least
 RIDGES = 1e-9, 1e-3  # of the latent itself, and of the waves
-COORDINATES, ALONG, PAIRS = range(3)  # what statistics belong to: coordinates and their sums, random directions, pairs
+# what statistics belong to: coordinates and their sums, random directions, pairs
+COORDINATES, ALONG, PAIRS = range(3)
 
 
 class Witness(NamedTuple):
@@ -34,7 +38,9 @@ class Witness(NamedTuple):
 
     @property
     def identity(self) -> str:
-        return "score times w" if self.expected else f"score times f(w) plus f'(w), f = {self.name},"
+        return (
+            "score times w" if self.expected else f"score times f(w) plus f'(w), f = {self.name},"
+        )
 
 
 def witnesses(w: np.ndarray) -> Iterator[Witness]:
@@ -62,12 +68,18 @@ class Statistics(NamedTuple):
             return np.where(self.mean == 0, 0.0, self.mean / self.error)
 
 
-def statistics(name: str, expected: int, values, parts, place, order: int = COORDINATES) -> Statistics:
-    """Means over the first axis; a mean that is mere rounding beside the ``parts`` of its values counts as zero."""
+def statistics(
+    name: str, expected: int, values, parts, place, order: int = COORDINATES
+) -> Statistics:
+    """Means over the first axis; a mean that is mere rounding beside the ``parts`` of its values
+    counts as zero.
+    """
     mean, error = values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
     size = np.mean(np.abs(parts), 0)
     mean = np.where(np.abs(mean) <= ROUNDING * size, 0.0, mean)
-    return Statistics(name, expected, mean, np.where(error <= ROUNDING * size, 0.0, error), place, order)
+    return Statistics(
+        name, expected, mean, np.where(error <= ROUNDING * size, 0.0, error), place, order
+    )
 
 
 def slices(a, width: int) -> list[slice]:
@@ -134,42 +146,65 @@ class Chart(NamedTuple):
         return frame(self, own, self.w if self.sphere else own(self.w), rng)
 
     def statistics(self, kept: Frame) -> list[Statistics]:
-        """The witnesses 1, w_d and waves of w_d, for each coordinate and summed; along random directions; for all pairs."""
+        """The witnesses 1, w_d and waves of w_d, for each coordinate and summed; along random
+        directions; for all pairs.
+        """
         s, w = self.s, self.w
-        if self.sphere:  # the field is the projection of a fixed direction on the tangent space, its divergence -(D - 1) w_d
+        # the field is the projection of a fixed direction on the tangent space, its divergence -(D
+        # - 1) w_d
+        if self.sphere:
             s = s - w * np.sum(w * s, 1, keepdims=True) - (w.shape[1] - 1) * w
         scaled, standard = s * kept.own.scale, kept.own(w)
         found = [statistics("the score", 0, scaled, scaled, self.label)]
         found += self.along(s, w, kept.own, self.label, COORDINATES)
-        s, w = (times(part, kept.directions.T) for part in ((s, w) if self.sphere else (scaled, standard)))
+        s, w = (
+            times(part, kept.directions.T)
+            for part in ((s, w) if self.sphere else (scaled, standard))
+        )
         found += self.along(s, w, kept.along, "random direction {}".format, ALONG)
-        return found if self.sphere else [*found, crossed("the score", scaled, standard, self, kept)]
+        return (
+            found if self.sphere else [*found, crossed("the score", scaled, standard, self, kept)]
+        )
 
     def along(self, s, w, unit: Unit, place: Callable[[int], str], order: int) -> list[Statistics]:
-        """s f + f' along directions in which the coordinates are w, f a function of w in these units."""
+        """s f + f' along directions in which the coordinates are w, f a function of w in these
+        units.
+        """
         found, s = [], s * unit.scale
         growth = 1 - w**2 if self.sphere else 1.0  # of w along its direction
         for witness in witnesses(unit(w)):
             parts = s * witness.f
             values = parts + witness.df * growth
-            found.append(statistics(witness.identity, witness.expected, values, parts, place, order))
+            found.append(
+                statistics(witness.identity, witness.expected, values, parts, place, order)
+            )
             found += self.sums(witness, values, parts) if order == COORDINATES else []
         return found
 
     def sums(self, witness: Witness, values, parts) -> list[Statistics]:
         """Means over all coordinates of x, all of u, and both: mistakes that all of them share."""
         width = values.shape[1]
-        groups = {"all coordinates": slice(None), f"all {self.name}[d]": slice(self.of_x), "all u[d]": slice(self.of_x, None)}
+        groups = {
+            "all coordinates": slice(None),
+            f"all {self.name}[d]": slice(self.of_x),
+            "all u[d]": slice(self.of_x, None),
+        }
         if self.of_x in (0, width):
             groups = {"all coordinates": slice(None)} if width > 1 else {}
         if not groups:
             return []
-        values, parts = (np.stack([one[:, own].mean(1) for own in groups.values()], 1) for one in (values, parts))
-        return [statistics(witness.identity, witness.expected, values, parts, list(groups).__getitem__)]
+        values, parts = (
+            np.stack([one[:, own].mean(1) for own in groups.values()], 1) for one in (values, parts)
+        )
+        return [
+            statistics(witness.identity, witness.expected, values, parts, list(groups).__getitem__)
+        ]
 
 
 class Neighbours(NamedTuple):
-    """Integers, and the ratios p(x with x_d -> v)/p(x) for their two neighbours v on the cycle of all values."""
+    """Integers, and the ratios p(x with x_d -> v)/p(x) for their two neighbours v on the cycle of
+    all values.
+    """
 
     w: Int[np.ndarray, "m D"]
     ratios: Float[np.ndarray, "m D 2"]
@@ -184,18 +219,26 @@ class Neighbours(NamedTuple):
         return frame(self, own, own(self.w), rng)
 
     def statistics(self, kept: Frame) -> list[Statistics]:
-        """Barker's moves keep p: E[sum_v a_v (f(x with x_d -> v) - f(x))] = 0, a_v = r_v / (1 + r_v), for every d and f."""
+        """Barker's moves keep p: E[sum_v a_v (f(x with x_d -> v) - f(x))] = 0, a_v = r_v / (1 +
+        r_v), for every d and f.
+        """
         name, found = "the change of {} that Barker's moves are expected to make", []
         changes = self.changes(kept.own)
         for witness, change in changes.items():
             found.append(statistics(name.format(witness), 0, change, change, self.label))
             total = change.mean(1, keepdims=True)
-            found.append(statistics(name.format(witness), 0, total, total, ["all coordinates"].__getitem__))
-        return [*found, crossed(name.format("sin w"), changes["sin w"], kept.own(self.w), self, kept)]
+            found.append(
+                statistics(name.format(witness), 0, total, total, ["all coordinates"].__getitem__)
+            )
+        return [
+            *found,
+            crossed(name.format("sin w"), changes["sin w"], kept.own(self.w), self, kept),
+        ]
 
     def changes(self, unit: Unit) -> dict[str, Float[np.ndarray, "m D"]]:
         """sum_v a_v (f(x with x_d -> v) - f(x)) for every witness."""
-        steps = (1, -1) if self.size > 2 else (1,)  # the two neighbours of one of two values are the same
+        # the two neighbours of one of two values are the same
+        steps = (1, -1) if self.size > 2 else (1,)
         found = {witness.name: np.zeros(self.w.shape) for witness in witnesses(unit(self.w))}
         for number, step in enumerate(steps):
             with np.errstate(divide="ignore"):
@@ -211,12 +254,19 @@ def frame(chart: Any, own: Unit, w, rng: np.random.Generator) -> Frame:
     directions = rng.normal(size=(DIRECTIONS if width > 1 else 0, width))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     rows, columns = (rng.permutation(size)[:CROSSED] for size in (width, width + more))
-    return Frame(own, unit_of(chart.others), directions, unit_of(times(w, directions.T)), rows, columns)
+    return Frame(
+        own, unit_of(chart.others), directions, unit_of(times(w, directions.T)), rows, columns
+    )
 
 
 def crossed(name: str, s, w, chart: Any, kept: Frame) -> Statistics:
-    """What belongs to one coordinate, which has mean zero given the others, times a bounded function of another."""
-    s, witness = s[:, kept.rows], np.tanh(np.hstack([w, kept.others(chart.others)]))[:, kept.columns]
+    """What belongs to one coordinate, which has mean zero given the others, times a bounded
+    function of another.
+    """
+    s, witness = (
+        s[:, kept.rows],
+        np.tanh(np.hstack([w, kept.others(chart.others)]))[:, kept.columns],
+    )
     m, width = len(s), len(kept.columns)
     mean = moments(s, witness) / m
     error = np.sqrt(np.maximum(moments(s**2, witness**2) / m - mean**2, 0.0) / (m - 1))
@@ -248,8 +298,9 @@ class Regression(NamedTuple):
     def apply(self, x, u, score, slope, own: bool):
         """x - psi(u), and the gradient in u where that is held fixed: slope + psi'(u)' score.
 
-        The map from (x, u) to (x - psi(u), u) keeps volumes. For the draws that psi was fitted on (``own``) each has the psi of
-        all others, by the formula for one observation left out, so that it is a fixed function there too.
+        The map from (x, u) to (x - psi(u), u) keeps volumes. For the draws that psi was fitted on
+        (``own``) each has the psi of all others, by the formula for one observation left out, so
+        that it is a fixed function there too.
         """
         values = self.features(u)
         rest = x - times(values, self.coefficients)
@@ -260,7 +311,9 @@ class Regression(NamedTuple):
             weights -= solved * np.sum(score * rest, 1, keepdims=True) / free
             rest = rest / free
         width = u.shape[1]
-        bent = -np.sin(times(self.unit(u), self.frequencies) + self.phases) * weights[:, 1 + width :]
+        bent = (
+            -np.sin(times(self.unit(u), self.frequencies) + self.phases) * weights[:, 1 + width :]
+        )
         moved = (weights[:, 1 : 1 + width] + times(bent, self.frequencies.T)) / self.unit.scale
         return rest, slope + moved if slope.shape == u.shape else slope
 
@@ -272,7 +325,10 @@ def regression(x, u, rng: np.random.Generator) -> Regression | None:
     if room < 0 or not width:
         return None
     unit, count = unit_of(u), min(FEATURES, room)
-    frequencies, phases = rng.normal(size=(width, count)) / np.sqrt(width), rng.uniform(0, 2 * np.pi, count)
+    frequencies, phases = (
+        rng.normal(size=(width, count)) / np.sqrt(width),
+        rng.uniform(0, 2 * np.pi, count),
+    )
     values = features(unit(u), frequencies, phases)
     ridge = m * np.repeat(RIDGES, (1 + width, count))
     inverse = np.linalg.inv(moments(values, values) + np.diag(ridge))

@@ -1,4 +1,6 @@
-"""U-statistics, null distributions, resampling and multiplicity: plain NumPy and SciPy, without JAX."""
+"""U-statistics, null distributions, resampling and multiplicity: plain NumPy and SciPy, without
+JAX.
+"""
 
 from .nulls import Calibration, Evidence, NullDistribution
 

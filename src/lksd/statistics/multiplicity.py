@@ -1,5 +1,7 @@
-"""Several hypotheses at once: p-values adjusted by step-down max-T (Romano and Wolf 2005), Holm or Bonferroni; and a selective
-test, whether a model is worse than the one that the same data chose (RelPSI, Lim et al. 2019)."""
+"""Several hypotheses at once: p-values adjusted by step-down max-T (Romano and Wolf 2005), Holm or
+Bonferroni; and a selective test, whether a model is worse than the one that the same data chose
+(RelPSI, Lim et al. 2019).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ CORRECTIONS = ("max-t", "holm", "bonferroni")
 class Family(NamedTuple):
     """Hypotheses that are rejected where T is large.
 
-    ``scores`` are the standard normal values that lie as far out as the ``statistics`` do, ``factors`` (rows of length one) the
-    root of their correlation. ``replicates`` of the statistics are drawn jointly.
+    ``scores`` are the standard normal values that lie as far out as the ``statistics`` do,
+    ``factors`` (rows of length one) the root of their correlation. ``replicates`` of the statistics
+    are drawn jointly.
     """
 
     statistics: Float[np.ndarray, " A"]
@@ -32,7 +35,9 @@ class Family(NamedTuple):
 
 
 class Adjusted(NamedTuple):
-    """Adjusted p-values, and the distributions of the largest of all scores and of all statistics."""
+    """Adjusted p-values, and the distributions of the largest of all scores and of all
+    statistics.
+    """
 
     pvalues: Float[np.ndarray, " A"]
     largest_score: Bootstrap | None = None
@@ -40,13 +45,16 @@ class Adjusted(NamedTuple):
 
 
 def adjust(family: Family, correction: str, seed: int) -> Adjusted:
-    """The larger of the p-values by normal scores and by replicates, each adjusted for all hypotheses."""
+    """The larger of the p-values by normal scores and by replicates, each adjusted for all
+    hypotheses.
+    """
     if correction != "max-t":
         return Adjusted(by_count(marginal(family), correction))
     pvalues, score, statistic = np.zeros(len(family.statistics)), None, None
     if family.scores is not None:
         pvalues, score = step_down(family.scores, normal_draws(family.factors, seed))
-        pvalues = np.minimum(pvalues, by_count(ndtr(-family.scores), "holm"))  # beyond what draws can resolve
+        # beyond what draws can resolve
+        pvalues = np.minimum(pvalues, by_count(ndtr(-family.scores), "holm"))
     if family.replicates is not None:
         resampled, statistic = step_down(family.statistics, [family.replicates])
         pvalues = np.maximum(pvalues, resampled)
@@ -56,11 +64,14 @@ def adjust(family: Family, correction: str, seed: int) -> Adjusted:
 def step_down(
     statistics: Float[np.ndarray, " A"], draws: Iterable[Float[np.ndarray, "A _"]]
 ) -> tuple[Float[np.ndarray, " A"], Bootstrap]:
-    """P(max over this and all less significant hypotheses >= t), made monotone; and the distribution of the largest of all."""
+    """P(max over this and all less significant hypotheses >= t), made monotone; and the
+    distribution of the largest of all.
+    """
     order = np.argsort(-statistics, kind="stable")
     counts, largest = np.zeros(len(order)), []
     for chunk in draws:
-        known = np.where(np.isnan(chunk), np.inf, chunk)[order]  # NaN: a resample without spread, which speaks for no rejection
+        # NaN: a resample without spread, which speaks for no rejection
+        known = np.where(np.isnan(chunk), np.inf, chunk)[order]
         tops = np.maximum.accumulate(known[::-1], 0)[::-1]
         counts += (tops >= statistics[order, None]).sum(1)
         largest.append(tops[0])
@@ -70,7 +81,9 @@ def step_down(
     return pvalues, Bootstrap.of(replicates)
 
 
-def normal_draws(factors: Float[np.ndarray, "A r"], seed: int) -> Iterator[Float[np.ndarray, "A _"]]:
+def normal_draws(
+    factors: Float[np.ndarray, "A r"], seed: int
+) -> Iterator[Float[np.ndarray, "A _"]]:
     """Draws from N(0, factors factors'), some at a time."""
     rng, size = np.random.default_rng(seed), max(1, CELLS // len(factors))
     for start in range(0, NORMAL_DRAWS, size):
@@ -100,29 +113,43 @@ def marginal(family: Family) -> Float[np.ndarray, " A"]:
 
 
 def by_count(pvalues: Float[np.ndarray, " A"], correction: str) -> Float[np.ndarray, " A"]:
-    """Bonferroni's p-values: times their number; Holm's: times the number of those that are not smaller, made monotone."""
+    """Bonferroni's p-values: times their number; Holm's: times the number of those that are not
+    smaller, made monotone.
+    """
     count = len(pvalues)
     if correction == "bonferroni":
         return np.minimum(1.0, count * pvalues)
     order = np.argsort(pvalues, kind="stable")
     adjusted = np.empty(count)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate((count - np.arange(count)) * pvalues[order]))
+    adjusted[order] = np.minimum(
+        1.0, np.maximum.accumulate((count - np.arange(count)) * pvalues[order])
+    )
     return adjusted
 
 
 def selective_pvalues(
-    estimates: Float[np.ndarray, " M"], covariance: Float[np.ndarray, "M M"], chosen: int, margin: float = 0.0
+    estimates: Float[np.ndarray, " M"],
+    covariance: Float[np.ndarray, "M M"],
+    chosen: int,
+    margin: float = 0.0,
 ) -> Float[np.ndarray, " M"]:
-    """P-values of H0: model i is worse than the chosen one by at most ``margin``, given that the chosen one came out best.
+    """P-values of H0: model i is worse than the chosen one by at most ``margin``, given that the
+    chosen one came out best.
 
-    With z ~ N(mu, covariance) and y = z_i - z_chosen, the others' leads w_k = z_k - z_chosen are rho_k y + r_k with r_k
-    independent of y. The choice, all w_k >= 0, cuts y to an interval, and y is a truncated normal.
+    With z ~ N(mu, covariance) and y = z_i - z_chosen, the others' leads w_k = z_k - z_chosen are
+    rho_k y + r_k with r_k independent of y. The choice, all w_k >= 0, cuts y to an interval, and y
+    is a truncated normal.
     """
     leads = estimates - estimates[chosen]
     pvalues = np.ones(len(estimates))
     for i in range(len(estimates)):
         # Cov(w_k, y) for all k
-        shared = covariance[:, i] - covariance[:, chosen] - covariance[chosen, i] + covariance[chosen, chosen]
+        shared = (
+            covariance[:, i]
+            - covariance[:, chosen]
+            - covariance[chosen, i]
+            + covariance[chosen, chosen]
+        )
         if i == chosen or not shared[i] > 0:
             continue
         slopes = shared / shared[i]
@@ -132,12 +159,16 @@ def selective_pvalues(
         low = float(ends[slopes > 0].max())  # the model's own condition among them: y >= 0
         high = float(ends[slopes < 0].min(initial=math.inf))
         sd = math.sqrt(shared[i])
-        pvalues[i] = upper_truncated((leads[i] - margin) / sd, (low - margin) / sd, (high - margin) / sd)
+        pvalues[i] = upper_truncated(
+            (leads[i] - margin) / sd, (low - margin) / sd, (high - margin) / sd
+        )
     return pvalues
 
 
 def upper_truncated(t: float, low: float, high: float) -> float:
-    """P(Z >= t | low <= Z <= high) for a standard normal Z, in logarithms, so that no tail is too far."""
+    """P(Z >= t | low <= Z <= high) for a standard normal Z, in logarithms, so that no tail is too
+    far.
+    """
     t = min(max(t, low), high)
     whole = log_mass(low, high)
     return 1.0 if whole == -math.inf else min(1.0, math.exp(log_mass(t, high) - whole))

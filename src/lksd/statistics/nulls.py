@@ -43,8 +43,9 @@ class Evidence:
     statistic, difference, standard_error : float
         T = difference / standard_error, with the difference U(P) - U(Q).
     influences : (n,) array
-        The influence of each observation on the difference, centred: U - E U is about their mean over a new sample, and the
-        jackknife's standard error is their standard deviation (``ddof=1``) over the root of n.
+        The influence of each observation on the difference, centred: U - E U is about their mean
+        over a new sample, and the jackknife's standard error is their standard deviation
+        (``ddof=1``) over the root of n.
     """
 
     n: int
@@ -57,15 +58,19 @@ class Evidence:
 class NullDistribution(ABC):
     """The distribution of T when the true difference is zero.
 
-    A subclass is known by its name as soon as it is defined, so that results which hold it can be read from files. It should be a
-    frozen dataclass whose fields are numbers, strings, arrays, or tuples of these.
+    A subclass is known by its name as soon as it is defined, so that results which hold it can be
+    read from files. It should be a frozen dataclass whose fields are numbers, strings, arrays, or
+    tuples of these.
     """
 
     def __init_subclass__(cls, **options) -> None:
         super().__init_subclass__(**options)
         known = NULLS.get(cls.__name__)
         if known is not None and is_own(known) and not is_own(cls):
-            raise TypeError(f"{cls.__name__}: expected a name that no null distribution of lksd has. Rename the class.")
+            raise TypeError(
+                f"{cls.__name__}: expected a name that no null distribution of lksd has. Rename "
+                "the class."
+            )
         NULLS[cls.__name__] = cls
 
     @abstractmethod
@@ -94,7 +99,9 @@ class NullDistribution(ABC):
 
 
 class Calibration(ABC):
-    """How the null distribution of a statistic is found: ``calibration=`` takes an object of a subclass."""
+    """How the null distribution of a statistic is found: ``calibration=`` takes an object of a
+    subclass.
+    """
 
     @abstractmethod
     def null(self, sample: Evidence) -> NullDistribution:
@@ -103,10 +110,11 @@ class Calibration(ABC):
 
 @dataclass(frozen=True)
 class Edgeworth(NullDistribution):
-    """T + a T^2 + a^2 T^3 / 3 + c is standard normal to order 1/n (Helmers 1991; monotone after Hall 1992).
+    """T + a T^2 + a^2 T^3 / 3 + c is standard normal to order 1/n (Helmers 1991; monotone after
+    Hall 1992).
 
-    With a = c = 0 it is the paper's normal approximation. ``transformed`` and ``quantile`` also take one a and c for each
-    of several statistics.
+    With a = c = 0 it is the paper's normal approximation. ``transformed`` and ``quantile`` also
+    take one a and c for each of several statistics.
     """
 
     a: Any = 0.0
@@ -149,7 +157,8 @@ class Bootstrap(NullDistribution):
     @classmethod
     def of(cls, replicates) -> Bootstrap:
         values = np.asarray(replicates, dtype=np.float64)
-        spreadless = int(np.isnan(values).sum())  # resamples that speak for no rejection: beyond any t, on either side
+        # resamples that speak for no rejection: beyond any t, on either side
+        spreadless = int(np.isnan(values).sum())
         ends = np.repeat([-np.inf, np.inf], spreadless)
         return cls(tuple(np.sort(np.concatenate([values[~np.isnan(values)], ends])).tolist()))
 
@@ -169,7 +178,9 @@ class Bootstrap(NullDistribution):
         return self.replicates[rank - 1] if rank else -np.inf
 
     def rank(self, probability: float) -> int:
-        """How many replicates may lie beyond a quantile; rounding guards 0.05 * 2000 = 100.00000000000001."""
+        """How many replicates may lie beyond a quantile; rounding guards 0.05 * 2000 =
+        100.00000000000001.
+        """
         return int(np.floor(round(probability * (len(self.replicates) + 1), 9)))
 
     def __str__(self) -> str:
@@ -178,11 +189,13 @@ class Bootstrap(NullDistribution):
 
 @dataclass(frozen=True)
 class Conservative(NullDistribution):
-    """Corrected distributions, none of which is trusted to be narrower than the others or than the normal limit.
+    """Corrected distributions, none of which is trusted to be narrower than the others or than the
+    normal limit.
 
-    Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) and U is large by chance, the
-    bootstrap inherits that error and understates the p-value; the normal threshold is safe there. Where T is strongly skewed
-    the resamples correct too little of it. So a correction may raise a p-value above the normal one, not lower it.
+    Where the U-statistic is nearly degenerate (two models that differ by noise in their scores) and
+    U is large by chance, the bootstrap inherits that error and understates the p-value; the normal
+    threshold is safe there. Where T is strongly skewed the resamples correct too little of it. So a
+    correction may raise a p-value above the normal one, not lower it.
     """
 
     corrected: tuple[NullDistribution, ...]
@@ -213,7 +226,9 @@ class Conservative(NullDistribution):
 
 @dataclass(frozen=True)
 class Steadied(NullDistribution):
-    """Of the regularised T, where U's own T = (regularised T - offset) / ratio must be as far out by its own distribution."""
+    """Of the regularised T, where U's own T = (regularised T - offset) / ratio must be as far out
+    by its own distribution.
+    """
 
     null: NullDistribution
     ratio: float  # of U's standard error to that of the regularised form
@@ -226,10 +241,16 @@ class Steadied(NullDistribution):
         return max(float(ndtr(t)), self.null.lower((t - self.offset) / self.ratio))
 
     def upper_quantile(self, probability: float) -> float:
-        return max(float(-ndtri(probability)), self.ratio * self.null.upper_quantile(probability) + self.offset)
+        return max(
+            float(-ndtri(probability)),
+            self.ratio * self.null.upper_quantile(probability) + self.offset,
+        )
 
     def lower_quantile(self, probability: float) -> float:
-        return min(float(ndtri(probability)), self.ratio * self.null.lower_quantile(probability) + self.offset)
+        return min(
+            float(ndtri(probability)),
+            self.ratio * self.null.lower_quantile(probability) + self.offset,
+        )
 
     def __str__(self) -> str:
         return f"the larger of two (normal; for U itself {self.null})"
@@ -249,14 +270,21 @@ def replicate_count(alpha: float, models: int = 2) -> int:
     """Enough replicates for the tail beyond alpha to hold at least ten of them."""
     if alpha < SMALLEST_ALPHA:
         raise ValueError(
-            f"alpha: expected at least {SMALLEST_ALPHA} with a bootstrap, whose p-values are multiples of 1/(B + 1); got {alpha}. "
-            "Use calibration='edgeworth' or 'normal'."
+            f"alpha: expected at least {SMALLEST_ALPHA} with a bootstrap, whose p-values are "
+            f"multiples of 1/(B + 1); got {alpha}. Use calibration='edgeworth' or 'normal'."
         )
-    return max(REPLICATES if models <= MANY_MODELS else FEWER_REPLICATES, int(np.ceil(10 / alpha)) - 1)
+    return max(
+        REPLICATES if models <= MANY_MODELS else FEWER_REPLICATES, int(np.ceil(10 / alpha)) - 1
+    )
 
 
-def expansions(rows: Float[np.ndarray, "A n"], subset: Int[np.ndarray, " m"], quadratic: Float[np.ndarray, " A"]) -> Edgeworth:
-    """The expansion of each difference from its row sums and g'Hg without its diagonal, g the projections on ``subset``.
+def expansions(
+    rows: Float[np.ndarray, "A n"],
+    subset: Int[np.ndarray, " m"],
+    quadratic: Float[np.ndarray, " A"],
+) -> Edgeworth:
+    """The expansion of each difference from its row sums and g'Hg without its diagonal, g the
+    projections on ``subset``.
 
     A = E g^3 / s^3 and B = E g_1 q(1,2) g_2 / s^3 with q the degenerate part of H.
     """
@@ -268,7 +296,8 @@ def expansions(rows: Float[np.ndarray, "A n"], subset: Int[np.ndarray, " m"], qu
     m = len(subset)
     pairs = part.sum(1) ** 2 - np.sum(part**2, 1)  # sum_{i != j} g_i g_j
     skewed = np.sum(part**2, 1) * part.sum(1) - np.sum(part**3, 1)  # sum_{i != j} g_i^2 g_j
-    with np.errstate(divide="ignore", invalid="ignore"):  # a difference of identical models, which is not judged
+    # a difference of identical models, which is not judged
+    with np.errstate(divide="ignore", invalid="ignore"):
         curvature = (quadratic - u * pairs - 2 * skewed) / (m * (m - 1)) / s**3
         skewness = np.mean(g * g * g, 1) / s**3
     root = 6 * np.sqrt(n)
@@ -280,7 +309,9 @@ def projections(rows: Float[np.ndarray, "A n"]) -> Float[np.ndarray, "A n"]:
     return rows / (rows.shape[1] - 1) - u_statistic(rows)[:, None]
 
 
-def quadratic_forms(products: Float[np.ndarray, "C m C"], g: Float[np.ndarray, "C m"], pairs: Pairs) -> Float[np.ndarray, " A"]:
+def quadratic_forms(
+    products: Float[np.ndarray, "C m C"], g: Float[np.ndarray, "C m"], pairs: Pairs
+) -> Float[np.ndarray, " A"]:
     """g'Hg of every difference, from the products H g of all models' H with all models' g."""
     forms = np.zeros(3 * (len(g) + 1,))  # g_k' H_c g_l
     forms[:-1, :-1, :-1] = np.einsum("kn,cnl->ckl", g, products)

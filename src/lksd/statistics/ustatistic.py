@@ -1,6 +1,8 @@
-"""U-statistics of order two and their variances, from the row sums of the Gram matrix, or of each of several.
+"""U-statistics of order two and their variances, from the row sums of the Gram matrix, or of each
+of several.
 
-Notation as in the paper: r_i = sum_{j != i} H_ij, U = sum r_i / (n(n-1)), v the variance of sqrt(n) U.
+Notation as in the paper: r_i = sum_{j != i} H_ij, U = sum r_i / (n(n-1)), v the variance of sqrt(n)
+U.
 """
 
 from __future__ import annotations
@@ -38,10 +40,11 @@ def jackknife_variance(rows: Rows) -> Any:
 
 
 def components(rows: Rows, squares: Any, partners: Partners = None) -> Components:
-    """Unbiased estimates of zeta_1 and zeta_2, from the pairs of pairs that share one, no and both observations.
+    """Unbiased estimates of zeta_1 and zeta_2, from the pairs of pairs that share one, no and both
+    observations.
 
-    ``partners`` says with how many others each observation is paired, where that is not n - 1; rows and squares then stand for
-    all pairs.
+    ``partners`` says with how many others each observation is paired, where that is not n - 1; rows
+    and squares then stand for all pairs.
     """
     n = rows.shape[-1]
     ordered, met = moments(n, partners)
@@ -49,22 +52,33 @@ def components(rows: Rows, squares: Any, partners: Partners = None) -> Component
     rows, squares = share * rows, share * squares
     row_squares = np.sum(rows**2, -1)
     chained = (row_squares - squares) / (met - ordered)  # E h(1,2) h(1,3)
-    apart = (rows.sum(-1) ** 2 - 4 * row_squares + 2 * squares) / (ordered**2 - 4 * met + 2 * ordered)  # E h(1,2) h(3,4)
+    # E h(1,2) h(3,4)
+    apart = (rows.sum(-1) ** 2 - 4 * row_squares + 2 * squares) / (
+        ordered**2 - 4 * met + 2 * ordered
+    )
     return Components(chained - apart, squares / ordered - apart)
 
 
 def moments(n: int, partners: Partners) -> tuple[float, float]:
-    """How many ordered pairs there are, and the sum over the observations of their numbers of partners squared."""
+    """How many ordered pairs there are, and the sum over the observations of their numbers of
+    partners squared.
+    """
     if partners is None:
         return float(n) * (n - 1), float(n) * (n - 1) ** 2
     return float(np.sum(partners)), float(np.sum(np.square(partners, dtype=np.float64)))
 
 
 def incomplete_variance(zeta: Components, partners: Int[np.ndarray, " n"]) -> Any:
-    """n Var(U) of the mean over some pairs, all different: eq. (A.2) where they are all pairs. What is left out adds zeta_2."""
+    """n Var(U) of the mean over some pairs, all different: eq. (A.2) where they are all pairs. What
+    is left out adds zeta_2.
+    """
     n = len(partners)
     ordered, met = moments(n, partners)
-    return n * (4 * (met - ordered) * np.maximum(zeta.zeta_1, 0.0) + 2 * ordered * zeta.zeta_2) / ordered**2
+    return (
+        n
+        * (4 * (met - ordered) * np.maximum(zeta.zeta_1, 0.0) + 2 * ordered * zeta.zeta_2)
+        / ordered**2
+    )
 
 
 def hoeffding_variance(n: int, zeta: Components) -> Any:
@@ -73,14 +87,17 @@ def hoeffding_variance(n: int, zeta: Components) -> Any:
 
 
 def ustat_variance(rows: Rows, squares: Any) -> Any:
-    """n Var(U) with both components estimated by U-statistics; it may be negative (Appendix C.4)."""
+    """n Var(U) with both components estimated by U-statistics; it may be negative
+    (Appendix C.4).
+    """
     n = rows.shape[-1]
     return n * hoeffding_variance(n, components(rows, squares))
 
 
 def vstat_variance(rows: Rows, diagonal: Rows) -> Any:
-    """The part of zeta_1 in n Var(U), eq. (A.2), with zeta_1 by a V-statistic (Appendix C.4): the variance of the row means,
-    the diagonal included."""
+    """The part of zeta_1 in n Var(U), eq. (A.2), with zeta_1 by a V-statistic (Appendix C.4): the
+    variance of the row means, the diagonal included.
+    """
     n = rows.shape[-1]
     return 4 * (n - 2) / (n - 1) * np.var((rows + diagonal) / n, axis=-1)
 
@@ -93,23 +110,31 @@ class Regularised(NamedTuple):
     influence: Float[np.ndarray, "*A j"]  # of each pair of observations
 
 
-def regularised(rows: Rows, order: Int[np.ndarray, " k"], pairs: Float[np.ndarray, "*A j"]) -> Regularised:
-    """The mean of U and the mean over n/2 disjoint pairs, in the spirit of Schennach and Wilhelm (2017).
+def regularised(
+    rows: Rows, order: Int[np.ndarray, " k"], pairs: Float[np.ndarray, "*A j"]
+) -> Regularised:
+    """The mean of U and the mean over n/2 disjoint pairs, in the spirit of Schennach and Wilhelm
+    (2017).
 
-    Their weights are 1 and eps, over 1 + eps, so that the mean estimates the same difference as U does. ``order``
-    lists the members of the pairs, (2 j, 2 j + 1) together; ``pairs`` holds H at them.
+    Their weights are 1 and eps, over 1 + eps, so that the mean estimates the same difference as U
+    does. ``order`` lists the members of the pairs, (2 j, 2 j + 1) together; ``pairs`` holds H at
+    them.
     """
     n = rows.shape[-1]
     eps = n ** (-1 / 3)
     u, mean = u_statistic(rows), pairs.mean(-1)
     projections = (rows[..., order[0::2]] + rows[..., order[1::2]]) / (n - 1)
-    g = 2 * (projections - 2 * np.asarray(u)[..., None]) + 2 * eps * (pairs - pairs.mean(-1, keepdims=True))
+    g = 2 * (projections - 2 * np.asarray(u)[..., None]) + 2 * eps * (
+        pairs - pairs.mean(-1, keepdims=True)
+    )
     g = g / (1 + eps)
     return Regularised((u + eps * mean) / (1 + eps), np.var(g, axis=-1, ddof=1) / 2, g)
 
 
 def required_n(difference: float, zeta: Components, quantiles: float) -> int | float:
-    """The smallest n with difference >= quantiles * sqrt(Var(U_n)); infinite if the difference is not positive."""
+    """The smallest n with difference >= quantiles * sqrt(Var(U_n)); infinite if the difference is
+    not positive.
+    """
     if difference <= 0:
         return math.inf
 

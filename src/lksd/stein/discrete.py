@@ -25,8 +25,9 @@ WITNESSES = ("per-coordinate", "shared")
 class DiscreteOperator(SteinOperator):
     """An operator whose moves change one coordinate; positions where x is -1 do not exist.
 
-    A subclass has the fields ``n_values``, ``witness`` and ``average`` (see [`Gibbs`][lksd.stein.Gibbs]), and needs ``moves``
-    and ``targets``. Its scores are then the ratios at the targets; ``score_of`` makes others of them.
+    A subclass has the fields ``n_values``, ``witness`` and ``average`` (see
+    [`Gibbs`][lksd.stein.Gibbs]), and needs ``moves`` and ``targets``. Its scores are then the
+    ratios at the targets; ``score_of`` makes others of them.
     """
 
     data: ClassVar[Data] = "integers"
@@ -42,16 +43,26 @@ class DiscreteOperator(SteinOperator):
 
     @abstractmethod
     def targets(self, x: np.ndarray) -> np.ndarray:
-        """The values (n, D, M) whose probability, as a ratio to that of x, makes the scores; -1 where x has no position."""
+        """The values (n, D, M) whose probability, as a ratio to that of x, makes the scores; -1
+        where x has no position.
+        """
 
     def score_of(self, ratios, variances):
-        """The scores from estimated ratios p(x with x_d -> target)/p(x) of shape (..., D, M) and their variances."""
+        """The scores from estimated ratios p(x with x_d -> target)/p(x) of shape (..., D, M) and
+        their variances.
+        """
         return ratios
 
     def slope_of(self, ratios, changes):
-        """What small changes of the ratios make of the scores: here by differentiation, for ``score_of`` in jax.numpy."""
+        """What small changes of the ratios make of the scores: here by differentiation, for
+        ``score_of`` in jax.numpy.
+        """
         ratios, changes = (jnp.asarray(part) for part in np.broadcast_arrays(ratios, changes))
-        return np.asarray(jax.jvp(lambda known: self.score_of(known, jnp.zeros_like(known)), (ratios,), (changes,))[1])
+        return np.asarray(
+            jax.jvp(
+                lambda known: self.score_of(known, jnp.zeros_like(known)), (ratios,), (changes,)
+            )[1]
+        )
 
     def score_shape(self, x: np.ndarray) -> tuple[int, ...]:
         ratios = np.ones(self.targets(x[:1]).shape)
@@ -77,7 +88,8 @@ class DiscreteOperator(SteinOperator):
     def observations(self, x, mask=None) -> np.ndarray:
         if is_sparse(x) and self.witness != "shared":
             raise ValueError(
-                f"x: expected token ids for the {self} operator, whose witnesses belong to positions; got word counts, "
+                f"x: expected token ids for the {self} operator, whose witnesses belong to "
+                "positions; got word counts, "
                 'which have none. Use witness="shared".'
             )
         tokens = as_tokens(x, mask)
@@ -87,13 +99,15 @@ class DiscreteOperator(SteinOperator):
     def check_kernel(self, kernel: Kernel) -> None:
         if kernel.domain == "real":
             raise ValueError(
-                f"kernel: expected one on discrete data for the {self} operator; got {kernel}. "
-                "Use Hamming(), OneHot(IMQ(), L), BagOfWords(IMQ(), L), or a function k(x, y) of your own."
+                f"kernel: expected one on discrete data for the {self} operator; got {kernel}. Use "
+                "Hamming(), OneHot(IMQ(), L), BagOfWords(IMQ(), L), or a function k(x, y) of your "
+                "own."
             )
         size = getattr(kernel, "n_values", self.n_values)
         if size != self.n_values:
             raise ValueError(
-                f"kernel: expected an alphabet of {self.n_values} values as in the operator; got {size}. Give both the same size."
+                f"kernel: expected an alphabet of {self.n_values} values as in the operator; got "
+                f"{size}. Give both the same size."
             )
 
     def block(self, kernel: Kernel, x, scores_x, y, scores_y):
@@ -101,12 +115,18 @@ class DiscreteOperator(SteinOperator):
         return form(kernel, x, self.existing(x, scores_x), y, self.existing(y, scores_y))
 
     def slopes(self, kernel: Kernel, x, scores_x, y, scores_y, counted):
-        """The derivatives of sum_j h(x_i, y_j) over the ``counted`` pairs (n, m) in the weights of x: (S, n, D, M + 1)."""
+        """The derivatives of sum_j h(x_i, y_j) over the ``counted`` pairs (n, m) in the weights of
+        x: (S, n, D, M + 1).
+        """
         form = shared_slopes if self.witness == "shared" else matched_slopes
-        return form(kernel, x, self.existing(x, scores_x).values, y, self.existing(y, scores_y), counted)
+        return form(
+            kernel, x, self.existing(x, scores_x).values, y, self.existing(y, scores_y), counted
+        )
 
     def existing(self, x, scores) -> Moves:
-        """The moves with weight zero at the positions that do not exist, over the number of those that do for an average."""
+        """The moves with weight zero at the positions that do not exist, over the number of those
+        that do for an average.
+        """
         moves, there = self.moves(x, scores), (x >= 0).astype(jnp.float64)
         share = there / jnp.sum(there, -1, keepdims=True) if self.average else there
         return Moves(moves.stay * share, moves.values, moves.weights * share[..., None])
@@ -114,7 +134,10 @@ class DiscreteOperator(SteinOperator):
     def __str__(self) -> str:
         ordered = ", ordered" if self.ordered and self.order is not None else ""  # type: ignore[attr-defined]
         averaged = ", averaged" if self.average else ""
-        return f"{type(self).__name__}({self.n_values} values, {self.witness} witness{ordered}{averaged})"
+        return (
+            f"{type(self).__name__}({self.n_values} values, {self.witness} "
+            f"witness{ordered}{averaged})"
+        )
 
 
 class CyclicOperator(DiscreteOperator):
@@ -125,11 +148,13 @@ class CyclicOperator(DiscreteOperator):
     n_values : int
         L, the size of the alphabet.
     order : (L,) array, optional
-        A permutation of the alphabet that says which value follows which; ``None`` is 0, 1, ..., L-1.
+        A permutation of the alphabet that says which value follows which; ``None`` is 0, 1, ...,
+        L-1.
     witness : "per-coordinate" or "shared"
         One witness function for each coordinate (the paper's), or one for all.
     average : bool
-        Divide by the number of coordinates of each observation, so that long documents do not dominate short ones.
+        Divide by the number of coordinates of each observation, so that long documents do not
+        dominate short ones.
     """
 
     ordered: ClassVar[bool] = True
@@ -140,17 +165,22 @@ class CyclicOperator(DiscreteOperator):
     average: bool = eqx.field(static=True)
     ranks: np.ndarray | None
 
-    def __init__(self, n_values: int, order=None, witness: Witness = "per-coordinate", average: bool = False):
+    def __init__(
+        self, n_values: int, order=None, witness: Witness = "per-coordinate", average: bool = False
+    ):
         self.n_values = check_size("n_values", n_values)
         self.witness = witness
         self.average = bool(average)
         self.order = self.ranks = None
         if order is not None:
             self.order = np.asarray(order)
-            if self.order.shape != (n_values,) or not np.array_equal(np.sort(self.order), np.arange(n_values)):
+            if self.order.shape != (n_values,) or not np.array_equal(
+                np.sort(self.order), np.arange(n_values)
+            ):
                 raise ValueError(
-                    f"order: expected a permutation of 0 .. {n_values - 1}; got an array of shape {self.order.shape} that is none. "
-                    "List every value once, each followed by its successor."
+                    f"order: expected a permutation of 0 .. {n_values - 1}; got an array of shape "
+                    f"{self.order.shape} that is none. List every value once, each followed by its "
+                    "successor."
                 )
             self.ranks = np.argsort(self.order)
 
@@ -180,7 +210,9 @@ class Difference(CyclicOperator):
 
     def moves(self, x, scores) -> Moves:
         # A_d f = (s_d + 1) f(x) - f(x^-d): scores look forward, the witness backward.
-        return Moves(scores + 1, self.neighbour(x, -1)[..., None], jnp.full((*scores.shape, 1), -1.0))
+        return Moves(
+            scores + 1, self.neighbour(x, -1)[..., None], jnp.full((*scores.shape, 1), -1.0)
+        )
 
     def targets(self, x: np.ndarray) -> np.ndarray:
         return self.neighbours(x, (1,))
@@ -195,8 +227,8 @@ class Difference(CyclicOperator):
 class Barker(CyclicOperator):
     """sum over the two cyclic neighbours of a_nu (f(nu x) - f(x)), Appendix B.2.
 
-    Scores have shape (n, D, 2): p(nu x)/(p(x) + p(nu x)) for the successor and the predecessor. With
-    two values the neighbours coincide and count once.
+    Scores have shape (n, D, 2): p(nu x)/(p(x) + p(nu x)) for the successor and the predecessor.
+    With two values the neighbours coincide and count once.
     """
 
     modified_posterior: ClassVar[bool] = True
@@ -211,7 +243,9 @@ class Barker(CyclicOperator):
         return self.neighbours(x, (1, -1))
 
     def score_of(self, ratios, variances):
-        """r / (1 + r) is concave: an estimate r of variance v makes it too small by v / (1 + r)^3, which is added back."""
+        """r / (1 + r) is concave: an estimate r of variance v makes it too small by v / (1 + r)^3,
+        which is added back.
+        """
         return ratios / (1 + ratios) + variances / (1 + ratios) ** 3
 
     def slope_of(self, ratios, changes):
@@ -238,7 +272,9 @@ class Gibbs(DiscreteOperator):
         values = (own + jnp.arange(1, self.n_values, dtype=x.dtype)) % self.n_values
 
         def at(places):
-            return jnp.take_along_axis(scores, jnp.broadcast_to(places, (*scores.shape[:-1], places.shape[-1])), -1)
+            return jnp.take_along_axis(
+                scores, jnp.broadcast_to(places, (*scores.shape[:-1], places.shape[-1])), -1
+            )
 
         return Moves(at(own)[..., 0] - 1, values, at(values))
 
@@ -255,10 +291,12 @@ class Gibbs(DiscreteOperator):
 
 
 def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
-    """The better of two orders for values with these (mean) probabilities: ascending, or up and down again.
+    """The better of two orders for values with these (mean) probabilities: ascending, or up and
+    down again.
 
-    The order decides whose neighbour a value is in the cyclic operators. Any is valid; the variance of the scores depends on it:
-    p(x with x_d -> its successor) / p(x) stays near one where neighbours have similar probabilities.
+    The order decides whose neighbour a value is in the cyclic operators. Any is valid; the variance
+    of the scores depends on it: p(x with x_d -> its successor) / p(x) stays near one where
+    neighbours have similar probabilities.
 
     Take the probabilities from the models, never from the test data.
 
@@ -271,10 +309,12 @@ def vocabulary_order(probabilities) -> Int[np.ndarray, " L"]:
     values = check_finite("probabilities", np.asarray(probabilities, dtype=np.float64))
     if values.ndim != 1 or len(values) < 2 or (values < 0).any():
         raise ValueError(
-            f"probabilities: expected at least two numbers, none negative; got shape {values.shape}. Give one for each value."
+            "probabilities: expected at least two numbers, none negative; got shape "
+            f"{values.shape}. Give one for each value."
         )
     ascending = np.argsort(values, kind="stable")
-    up_and_down = np.concatenate([ascending[0::2], ascending[1::2][::-1]])  # no jump where the cycle closes
+    # no jump where the cycle closes
+    up_and_down = np.concatenate([ascending[0::2], ascending[1::2][::-1]])
     return min((up_and_down, ascending), key=partial(squared_score, values))
 
 

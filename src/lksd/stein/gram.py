@@ -24,7 +24,9 @@ MULTIPLE = 16
 
 
 class GramSums(NamedTuple):
-    """What the tests need of the S Gram matrices H_s and of their contrast H = sum_s c_s H_s, or of C contrasts."""
+    """What the tests need of the S Gram matrices H_s and of their contrast H = sum_s c_s H_s, or of
+    C contrasts.
+    """
 
     model_rows: Float[np.ndarray, "S n"]  # row sums of each H_s without the diagonal
     model_diagonal: Float[np.ndarray, "S n"]
@@ -34,7 +36,8 @@ class GramSums(NamedTuple):
     products: Float[np.ndarray, "*C n B"]  # H W without the diagonal of H, for weights W (n, B)
     sensitivity: Sensitivity | None = None  # of the row sums, where asked for and data are discrete
     matrix: Float[np.ndarray, "*C n n"] | None = None  # H with a diagonal of zeros, where asked for
-    partners: Int[np.ndarray, " n"] | None = None  # of each observation, where not all pairs are taken
+    # of each observation, where not all pairs are taken
+    partners: Int[np.ndarray, " n"] | None = None
 
 
 @float64
@@ -69,8 +72,9 @@ def gram_sums(
     whole : bool
         Whether to add the ``matrix`` itself, for small n.
     pairs : int, optional
-        Take at least so many pairs of observations instead of all; ``seed`` chooses them. Row sums and squares are then
-        multiplied to stand for all pairs. It does not go with ``weights`` and ``whole``.
+        Take at least so many pairs of observations instead of all; ``seed`` chooses them. Row sums
+        and squares are then multiplied to stand for all pairs. It does not go with ``weights`` and
+        ``whole``.
     engine : Engine, optional
         Where the tiles are computed; default: this process. The digits do not depend on it.
     """
@@ -78,12 +82,24 @@ def gram_sums(
     weights = np.zeros((n, 0)) if weights is None else np.asarray(weights, dtype=np.float64)
     sensitive, engine = sensitive and operator.by_moves, engine or Local()
     on_processors = engine.backend == "cpu"
-    by_words = on_processors and isinstance(kernel, BagOfWords) and operator.by_moves and operator.witness == "shared"  # type: ignore[attr-defined]
+    by_words = (
+        on_processors
+        and isinstance(kernel, BagOfWords)
+        and operator.by_moves
+        and operator.witness == "shared"  # type: ignore[attr-defined]
+    )
     place: Any = slice(None)
     scores, slopes = list(scores), None
     if pairs is not None or by_words:
-        order = bags.calm_first(x) if pairs is None else np.random.default_rng([seed, n]).permutation(n)
-        x, scores, weights, place = x[order], [score[order] for score in scores], weights[order], np.argsort(order)
+        order = (
+            bags.calm_first(x) if pairs is None else np.random.default_rng([seed, n]).permutation(n)
+        )
+        x, scores, weights, place = (
+            x[order],
+            [score[order] for score in scores],
+            weights[order],
+            np.argsort(order),
+        )
     if by_words:
         every, tokens = bags.prepare(operator, x, np.stack(scores))  # type: ignore[arg-type]
         tiling = tiling_of(n, tile or bags.tile_size(every), pairs)
@@ -94,7 +110,9 @@ def gram_sums(
             slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens)  # type: ignore[arg-type]
     else:
         memory = None if on_processors else engine.memory
-        usual, fits = operator.tile(kernel, x.shape[1], len(scores), (BUDGET if memory is None else memory // SHARE) // 8)
+        usual, fits = operator.tile(
+            kernel, x.shape[1], len(scores), (BUDGET if memory is None else memory // SHARE) // 8
+        )
         largest = tile or max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))
         tiling = tiling_of(n, largest, pairs, None if on_processors or whole else ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
@@ -104,10 +122,12 @@ def gram_sums(
     finite = np.isfinite(total.rows).all(0) & np.isfinite(total.diagonal).all(0)
     if not finite.all():
         raise ValueError(
-            f"kernel: the Stein kernel of {kernel} is not finite at observation {int(np.argmin(finite))}. "
-            "The kernel must be smooth everywhere, also where both observations are equal; and the scores must not overflow."
+            f"kernel: the Stein kernel of {kernel} is not finite at observation "
+            f"{int(np.argmin(finite))}. The kernel must be smooth everywhere, also where both "
+            "observations are equal; and the scores must not overflow."
         )
-    factor = 1.0 if tiling.reach is None else tiling.factor  # so that sums over some pairs estimate those over all
+    # so that sums over some pairs estimate those over all
+    factor = 1.0 if tiling.reach is None else tiling.factor
     part = factor if by_words else 1.0
     if whole:
         upper = np.triu(total.matrix)
@@ -119,7 +139,8 @@ def gram_sums(
         squares=factor * total.squares,
         diagonal=(contrasts @ total.diagonal)[:, place],
         products=total.products[:, place],
-        sensitivity=slopes and Sensitivity(part * slopes.scores[:, place], part * slopes.positions[:, place]),
+        sensitivity=slopes
+        and Sensitivity(part * slopes.scores[:, place], part * slopes.positions[:, place]),
         matrix=matrix if whole else None,
         partners=None if tiling.reach is None else tiling.partners[place],
     )
@@ -141,8 +162,12 @@ def gram_matrix(operator: SteinOperator, kernel: Kernel, x, score) -> Float[np.n
     return sums.matrix[0] + np.diag(sums.diagonal[0])
 
 
-def matrix_sums(matrices: Float[np.ndarray, "S n n"], contrasts: Float[np.ndarray, "C S"]) -> GramSums:
-    """What ``gram_sums`` gives, without products, from all models' matrices where they are known."""
+def matrix_sums(
+    matrices: Float[np.ndarray, "S n n"], contrasts: Float[np.ndarray, "C S"]
+) -> GramSums:
+    """What ``gram_sums`` gives, without products, from all models' matrices where they
+    are known.
+    """
     apart = matrices * (1 - np.eye(matrices.shape[1]))
     diagonal, rows = np.diagonal(matrices, axis1=1, axis2=2), apart.sum(2)
     matrix = np.tensordot(contrasts, apart, 1)
@@ -158,13 +183,19 @@ def matrix_sums(matrices: Float[np.ndarray, "S n n"], contrasts: Float[np.ndarra
     )
 
 
-def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None) -> TileSums:
-    """All tiles together, in their order whoever computed them, so that the digits are always the same."""
+def added(
+    engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None
+) -> TileSums:
+    """All tiles together, in their order whoever computed them, so that the digits are always the
+    same.
+    """
     tiling, diagonals, matrices = problem.tiling, [], []
     total: Any = None
     slopes: dict[int, tuple] = {}
     with track("kernel", tiling.tiles) as advance:
-        for part, found in zip(tiling.parts(), engine.map(setup, problem, tiling.parts(), at_once), strict=True):
+        for part, found in zip(
+            tiling.parts(), engine.map(setup, problem, tiling.parts(), at_once), strict=True
+        ):
             sums = found.rows, found.squares, found.products
             total = sums if total is None else plus(total, sums)
             diagonals.append(found.diagonal)
@@ -179,14 +210,19 @@ def added(engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_onc
         products=products[:, :n],
         diagonal=np.concatenate(diagonals, 1)[:, :n],
         matrix=np.concatenate(matrices, 1)[:, :n, :n],
-        slopes=slopes and bags.Slopes(*map(np.hstack, zip(*map(slopes.__getitem__, sorted(slopes)), strict=True))),
+        slopes=slopes
+        and bags.Slopes(
+            *map(np.hstack, zip(*map(slopes.__getitem__, sorted(slopes)), strict=True))
+        ),
     )
 
 
 class Tiling(NamedTuple):
-    """Blocks of observations; each meets itself and blocks after it: all of them, or the next few, the first after the last.
+    """Blocks of observations; each meets itself and blocks after it: all of them, or the next few,
+    the first after the last.
 
-    In a random order of the observations the second is an incomplete U-statistic whose pairs are all different.
+    In a random order of the observations the second is an incomplete U-statistic whose pairs are
+    all different.
     """
 
     n: int
@@ -200,10 +236,16 @@ class Tiling(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        return self.blocks * (self.blocks + 1) // 2 if self.reach is None else self.blocks * (self.reach + 1)
+        return (
+            self.blocks * (self.blocks + 1) // 2
+            if self.reach is None
+            else self.blocks * (self.reach + 1)
+        )
 
     def parts(self) -> Iterator[Tiles]:
-        """The tiles in each part of the work: a row of them, the one on the diagonal first; or so many ``together``."""
+        """The tiles in each part of the work: a row of them, the one on the diagonal first; or so
+        many ``together``.
+        """
         blocks, waiting = self.blocks, []
         for i in range(blocks):
             width = blocks - i if self.reach is None else self.reach + 1
@@ -221,7 +263,11 @@ class Tiling(NamedTuple):
         if self.reach is None:
             return np.full(self.n, self.n - 1)
         sizes = np.diff([first for first, _ in map(self.edges, range(self.blocks))], append=self.n)
-        met = sizes - 1 + sum(np.roll(sizes, k) + np.roll(sizes, -k) for k in range(1, self.reach + 1))
+        met = (
+            sizes
+            - 1
+            + sum(np.roll(sizes, k) + np.roll(sizes, -k) for k in range(1, self.reach + 1))
+        )
         return np.repeat(met, sizes)
 
     @property
@@ -230,8 +276,11 @@ class Tiling(NamedTuple):
         return 1.0 if self.reach is None else self.n * (self.n - 1) / self.partners.sum()
 
 
-def tiling_of(n: int, largest: int, pairs: int | None = None, together: int | None = None) -> Tiling:
-    """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at least so many pairs.
+def tiling_of(
+    n: int, largest: int, pairs: int | None = None, together: int | None = None
+) -> Tiling:
+    """Tiles of at most ``largest`` rows, in a multiple that lets nearby n share a compilation; at
+    least so many pairs.
 
     About ``together`` tiles are one part of the work, or a row of them.
     """
@@ -244,4 +293,8 @@ def tiling_of(n: int, largest: int, pairs: int | None = None, together: int | No
         some = Tiling(n, -(-n // blocks), reach)
         if 2 * reach + 1 <= some.blocks:  # else some pairs would be taken twice
             found = some
-    return found if together is None else found._replace(together=-(-found.tiles // -(-found.tiles // together)))
+    return (
+        found
+        if together is None
+        else found._replace(together=-(-found.tiles // -(-found.tiles // together)))
+    )

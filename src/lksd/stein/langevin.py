@@ -1,4 +1,6 @@
-"""The Langevin operator <s, f> + <grad, f> for continuous observations (Section 2.1): in space, and on the unit sphere."""
+"""The Langevin operator <s, f> + <grad, f> for continuous observations (Section 2.1): in space, and
+on the unit sphere.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from ..kernels.radial import precondition
 from .base import ELEMENTWISE_TILE, Data, SteinOperator
 
 UNROLLED_MODELS = 4
-TILE = 512  # rows of a tile of matrix products; its square in float64 stays near a processor's cache
+# rows of a tile of matrix products; its square in float64 stays near a processor's cache
+TILE = 512
 MANY_MODELS_TILE = 64  # with the tiles of all models at once
 
 
@@ -30,7 +33,9 @@ class Langevin(SteinOperator):
 
     def tile(self, kernel: Kernel, dim: int, models: int, numbers: int) -> tuple[int, float]:
         if by_products(kernel):
-            return TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE, np.sqrt(numbers / (3 + 3 * models))
+            return TILE if models <= UNROLLED_MODELS else MANY_MODELS_TILE, np.sqrt(
+                numbers / (3 + 3 * models)
+            )
         return ELEMENTWISE_TILE, numbers / dim**2  # second derivatives for a row of pairs
 
 
@@ -45,14 +50,20 @@ def by_products(kernel: Kernel) -> bool:
 
 @singledispatch
 def langevin_block(
-    kernel: Kernel, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
+    kernel: Kernel,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
     """Any kernel, by differentiating its pointwise form one coordinate at a time."""
     coordinates = jnp.arange(x.shape[-1])
 
     def pair(a, s, b, t):
         def restricted(u, v, d):
-            return jnp.broadcast_to(kernel(a.at[d].set(u), b.at[d].set(v)), a.shape)[d].astype(a.dtype)
+            return jnp.broadcast_to(kernel(a.at[d].set(u), b.at[d].set(v)), a.shape)[d].astype(
+                a.dtype
+            )
 
         def along_coordinates(function):
             return jax.vmap(function)(a, b, coordinates)
@@ -68,22 +79,37 @@ def langevin_block(
 
 @langevin_block.register
 def _(
-    kernel: Radial, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
+    kernel: Radial,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
-    # h = phi s't - 2 phi' (s - t)'(u - v) - 2 phi' tr(L^-1) - 4 phi'' |u - v|^2,   u = L^-1 x, v = L^-1 y, r = (x - y)'(u - v).
-    # By polarisation the mixed products cost one:
-    # (s - t)'(u - v) = s't - (s + u)'(t + v) - |u - v|^2 / 2 + (s + u / 2)'u + (t + v / 2)'v.
+    # h = phi s't - 2 phi' (s - t)'(u - v) - 2 phi' tr(L^-1) - 4 phi'' |u - v|^2,   u = L^-1 x, v =
+    # L^-1 y, r = (x - y)'(u - v). By polarisation the mixed products cost one: (s - t)'(u - v) =
+    # s't - (s + u)'(t + v) - |u - v|^2 / 2 + (s + u / 2)'u + (t + v / 2)'v.
     x, y = centre(x, y)
     u, v = precondition(kernel.preconditioner, x), precondition(kernel.preconditioner, y)
     r = squared_distances(x, u, y, v)
-    curvature = r / kernel.preconditioner if kernel.preconditioner.ndim == 0 else squared_distances(u, u, v, v)
+    curvature = (
+        r / kernel.preconditioner
+        if kernel.preconditioner.ndim == 0
+        else squared_distances(u, u, v, v)
+    )
     phi, first, second = kernel.profile(r)
-    score_free = -2 * first * jnp.sum(inverse_diagonal(kernel.preconditioner, x.shape[-1])) + (first - 4 * second) * curvature
+    score_free = (
+        -2 * first * jnp.sum(inverse_diagonal(kernel.preconditioner, x.shape[-1]))
+        + (first - 4 * second) * curvature
+    )
 
     def model(scores):
         s, t = scores
         own_x, own_y = jnp.sum((s + u / 2) * u, -1), jnp.sum((t + v / 2) * v, -1)
-        return (phi - 2 * first) * (s @ t.T) - 2 * first * product_plus(-(s + u), t + v, own_x, own_y) + score_free
+        return (
+            (phi - 2 * first) * (s @ t.T)
+            - 2 * first * product_plus(-(s + u), t + v, own_x, own_y)
+            + score_free
+        )
 
     return over_models(model, scores_x, scores_y)
 
@@ -96,11 +122,15 @@ def _(
     y: Float[Array, "m D"],
     scores_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
-    # k_d = phi(r) kappa(rho_d), rho_d = (x_d - y_d)^2 / l_d: derivatives in x_d and y_d of a product of two radial kernels.
+    # k_d = phi(r) kappa(rho_d), rho_d = (x_d - y_d)^2 / l_d: derivatives in x_d and y_d of a
+    # product of two radial kernels.
     base, own = kernel.base, kernel.own
     x, y = centre(x, y)
     dim = x.shape[-1]
-    inverse_x, inverse_y = precondition(base.preconditioner, x), precondition(base.preconditioner, y)
+    inverse_x, inverse_y = (
+        precondition(base.preconditioner, x),
+        precondition(base.preconditioner, y),
+    )
     phi, phi_1, phi_2 = base.profile(squared_distances(x, inverse_x, y, inverse_y))
     diagonal = inverse_diagonal(base.preconditioner, dim)
     scales = jnp.broadcast_to(own.preconditioner, (dim,))
@@ -119,7 +149,16 @@ def _(
         s, t = s[:, :, None], t[:, None, :]
         return total + s * t * k + (t - s) * k_x + k_xy, None
 
-    columns = (x.T, y.T, inverse_x.T, inverse_y.T, diagonal, scales, jnp.moveaxis(scores_x, -1, 0), jnp.moveaxis(scores_y, -1, 0))
+    columns = (
+        x.T,
+        y.T,
+        inverse_x.T,
+        inverse_y.T,
+        diagonal,
+        scales,
+        jnp.moveaxis(scores_x, -1, 0),
+        jnp.moveaxis(scores_y, -1, 0),
+    )
     start = jnp.zeros((len(scores_x), len(x), len(y)), x.dtype)
     return jax.lax.scan(add_coordinate, start, columns)[0]
 
@@ -132,22 +171,37 @@ def _(
     y: Float[Array, "m D"],
     scores_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
-    # grad(w k) = w (grad k + k grad log w): the base kernel with every score raised by grad log w, times w(x) w(y).
+    # grad(w k) = w (grad k + k grad log w): the base kernel with every score raised by grad log w,
+    # times w(x) w(y).
     def value_and_log_gradient(z):
-        value, gradient = jax.vmap(jax.value_and_grad(lambda point: jnp.asarray(kernel.weight(point), z.dtype)))(z)
+        value, gradient = jax.vmap(
+            jax.value_and_grad(lambda point: jnp.asarray(kernel.weight(point), z.dtype))
+        )(z)
         counts = value != 0
-        return value, jnp.where(counts[:, None], gradient / jnp.where(counts, value, 1.0)[:, None], 0.0)
+        return value, jnp.where(
+            counts[:, None], gradient / jnp.where(counts, value, 1.0)[:, None], 0.0
+        )
 
     w_x, slope_x = value_and_log_gradient(x)
     w_y, slope_y = value_and_log_gradient(y)
-    return w_x[:, None] * w_y * langevin_block(kernel.base, x, scores_x + slope_x, y, scores_y + slope_y)
+    return (
+        w_x[:, None]
+        * w_y
+        * langevin_block(kernel.base, x, scores_x + slope_x, y, scores_y + slope_y)
+    )
 
 
 @langevin_block.register
 def _(
-    kernel: Sum, x: Float[Array, "n D"], scores_x: Float[Array, "S n D"], y: Float[Array, "m D"], scores_y: Float[Array, "S m D"]
+    kernel: Sum,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
-    return langevin_block(kernel.a, x, scores_x, y, scores_y) + langevin_block(kernel.b, x, scores_x, y, scores_y)
+    return langevin_block(kernel.a, x, scores_x, y, scores_y) + langevin_block(
+        kernel.b, x, scores_x, y, scores_y
+    )
 
 
 def inverse_diagonal(preconditioner, dim: int):
@@ -158,7 +212,9 @@ def inverse_diagonal(preconditioner, dim: int):
 
 
 def over_pairs(pair, x, scores_x, y, scores_y):
-    """``pair(a, s, b, t)``, a number for each of S models, at all pairs of observations: (S, n, m), one row at a time."""
+    """``pair(a, s, b, t)``, a number for each of S models, at all pairs of observations: (S, n, m),
+    one row at a time.
+    """
 
     def row(arguments):
         a, s = arguments
@@ -169,17 +225,21 @@ def over_pairs(pair, x, scores_x, y, scores_y):
 
 
 def over_models(model, scores_x, scores_y):
-    """``model`` applied to each of S pairs of scores: unrolled for a few models, a loop for many."""
+    """``model`` applied to each of S pairs of scores: unrolled for a few models, a loop
+    for many.
+    """
     if len(scores_x) <= UNROLLED_MODELS:
         return jnp.stack([model(pair) for pair in zip(scores_x, scores_y, strict=True)])
     return jax.lax.map(model, (scores_x, scores_y))
 
 
 class Spherical(SteinOperator):
-    """Scores are gradients of the log density on the unit sphere, of shape (n, D); only their tangential part counts.
+    """Scores are gradients of the log density on the unit sphere, of shape (n, D); only their
+    tangential part counts.
 
-    The density is one with respect to the uniform measure. With T = I - x x' the projection on the tangent plane, a witness
-    f has the tangential part T f, whose divergence on the sphere is tr(T grad f) - (D - 1) x'f; hence
+    The density is one with respect to the uniform measure. With T = I - x x' the projection on the
+    tangent plane, a witness f has the tangential part T f, whose divergence on the sphere is tr(T
+    grad f) - (D - 1) x'f; hence
 
         A f = <T s - (D - 1) x, f> + tr(T grad f).
 
@@ -191,7 +251,8 @@ class Spherical(SteinOperator):
     def check_kernel(self, kernel: Kernel) -> None:
         if kernel.domain == "discrete" or isinstance(kernel, PerCoordinate):
             raise ValueError(
-                f"kernel: expected one number for two real vectors, for the Spherical operator; got {kernel}. Use IMQ.median(x)."
+                "kernel: expected one number for two real vectors, for the Spherical operator; got "
+                f"{kernel}. Use IMQ.median(x)."
             )
 
     def block(self, kernel: Kernel, x, scores_x, y, scores_y):
@@ -208,9 +269,15 @@ def raised(x: Float[Array, "n D"], scores: Float[Array, "S n D"]) -> Float[Array
 
 @singledispatch
 def spherical_block(
-    kernel: Kernel, x: Float[Array, "n D"], u_x: Float[Array, "S n D"], y: Float[Array, "m D"], u_y: Float[Array, "S m D"]
+    kernel: Kernel,
+    x: Float[Array, "n D"],
+    u_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    u_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
-    """Any kernel, by differentiation: u't k + u'T_b grad_b k + t'T_a grad_a k + tr(T_a grad_a grad_b' k T_b)."""
+    """Any kernel, by differentiation: u't k + u'T_b grad_b k + t'T_a grad_a k + tr(T_a grad_a
+    grad_b' k T_b).
+    """
 
     def value(a, b):
         return jnp.asarray(kernel(a, b), a.dtype)
@@ -228,10 +295,16 @@ def spherical_block(
 
 @spherical_block.register
 def _(
-    kernel: Radial, x: Float[Array, "n D"], u_x: Float[Array, "S n D"], y: Float[Array, "m D"], u_y: Float[Array, "S m D"]
+    kernel: Radial,
+    x: Float[Array, "n D"],
+    u_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    u_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
-    # With c = x'y and r = |x - y|^2 / L: T_x (x - y) = c x - y, T_y (x - y) = x - c y, tr(T_x T_y) = D - 2 + c^2, so
-    # h = phi u't - 2 phi'/L [u'(x - c y) + t'(y - c x)] - 2 phi'/L (D - 2 + c^2) - 4 phi''/L^2 c (1 - c^2).
+    # With c = x'y and r = |x - y|^2 / L: T_x (x - y) = c x - y, T_y (x - y) = x - c y, tr(T_x T_y)
+    # = D - 2 + c^2, so h = phi u't - 2 phi'/L [u'(x - c y) + t'(y - c x)] - 2 phi'/L (D - 2 + c^2)
+    # - 4 phi''/L^2 c (1
+    # - c^2).
     if kernel.preconditioner.ndim:
         return spherical_block.dispatch(Kernel)(kernel, x, u_x, y, u_y)
     scale = kernel.preconditioner
@@ -250,6 +323,10 @@ def _(
 
 @spherical_block.register
 def _(
-    kernel: Sum, x: Float[Array, "n D"], u_x: Float[Array, "S n D"], y: Float[Array, "m D"], u_y: Float[Array, "S m D"]
+    kernel: Sum,
+    x: Float[Array, "n D"],
+    u_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    u_y: Float[Array, "S m D"],
 ) -> Float[Array, "S n m"]:
     return spherical_block(kernel.a, x, u_x, y, u_y) + spherical_block(kernel.b, x, u_x, y, u_y)

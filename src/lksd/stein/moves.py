@@ -1,8 +1,9 @@
 """Discrete Stein kernels as sums over moves.
 
 Every discrete operator acts on a function through the point itself and through points that differ
-in one coordinate: (A_d f)(x) = stay_d(x) f(x) + sum_i weight_di(x) f(x with x_d -> value_di). With one
-witness for each coordinate h = sum_d A_d^x A_d^y k; with a shared witness h = sum_{d,e} A_d^x A_e^y k.
+in one coordinate: (A_d f)(x) = stay_d(x) f(x) + sum_i weight_di(x) f(x with x_d -> value_di). With
+one witness for each coordinate h = sum_d A_d^x A_d^y k; with a shared witness h = sum_{d,e} A_d^x
+A_e^y k.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ..kernels.discrete import Mismatches, distances_from_products
 
 
 class Moves(NamedTuple):
-    """The signed measure by which an operator acts at n points, for S models and M moves a coordinate."""
+    """The signed measure by which an operator acts at n points, for S models and M moves a
+    coordinate.
+    """
 
     stay: Float[Array, "S n D"]
     values: Int[Array, "n D M"]
@@ -68,7 +71,9 @@ def witness(k: Callable, moves_y: Moves, d, i) -> Float[Array, "S n m"]:
         return weight[:, None, :] * k(d, i, e, j)
 
     if on_processor():  # a running sum stays in a processor's cache
-        return jax.lax.scan(lambda total, move: (total + term(*move), None), staying, listed(moves_y))[0]
+        return jax.lax.scan(
+            lambda total, move: (total + term(*move), None), staying, listed(moves_y)
+        )[0]
     return staying + jnp.sum(jax.vmap(term)(*listed(moves_y)), 0)  # one fused reduction
 
 
@@ -89,7 +94,9 @@ def matched_slopes(
         table = jax.vmap(lambda i: jax.vmap(lambda j: k(d, i, d, j))(choices))(choices)
         return jnp.einsum("smj,ijnm,nm->sni", weights_y, table, counted)
 
-    return jnp.moveaxis(jax.lax.map(coordinate, (jnp.arange(x.shape[-1]), all_weights(moves_y))), 0, 2)
+    return jnp.moveaxis(
+        jax.lax.map(coordinate, (jnp.arange(x.shape[-1]), all_weights(moves_y))), 0, 2
+    )
 
 
 def shared_slopes(
@@ -138,9 +145,14 @@ def listed_positions(dim: int, choices: int):
 
 @singledispatch
 def moved(
-    kernel: Kernel, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: Kernel,
+    x: Int[Array, "n D"],
+    values_x: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    values_y: Int[Array, "m D M"],
 ) -> Callable:
-    """A function (d, i, e, j) -> block of k(x with choice i at d, y with choice j at e); choice 0 stays.
+    """A function (d, i, e, j) -> block of k(x with choice i at d, y with choice j at e); choice 0
+    stays.
 
     This version serves any kernel by calling it; those below know what one replacement changes.
     """
@@ -156,7 +168,11 @@ def moved(
 
 @moved.register
 def _(
-    kernel: Mismatches, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: Mismatches,
+    x: Int[Array, "n D"],
+    values_x: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    values_y: Int[Array, "m D M"],
 ) -> Callable:
     mismatches = jax.lax.scan(
         lambda total, column: (total + (column[0][:, None] != column[1]), None),
@@ -170,7 +186,12 @@ def _(
     def evaluate(d, i, e, j):
         a, b = values_x[:, d, i], values_y[:, e, j]
         same = differ(a, b) - differ(x[:, d], y[:, d])
-        apart = differ(a, y[:, d]) - differ(x[:, d], y[:, d]) + differ(x[:, e], b) - differ(x[:, e], y[:, e])
+        apart = (
+            differ(a, y[:, d])
+            - differ(x[:, d], y[:, d])
+            + differ(x[:, e], b)
+            - differ(x[:, e], y[:, e])
+        )
         return kernel.of_distance(mismatches + jnp.where(d == e, same, apart), x.shape[-1])
 
     return evaluate
@@ -178,12 +199,18 @@ def _(
 
 @moved.register
 def _(
-    kernel: BagOfWords, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: BagOfWords,
+    x: Int[Array, "n D"],
+    values_x: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    values_y: Int[Array, "m D M"],
 ) -> Callable:
-    # |B_x + u - B_y - w|^2 = |B_x - B_y|^2 + (2 u'(B_x - B_y) + |u|^2) + (-2 w'(B_x - B_y) + |w|^2) - 2 u'w
-    # with u, w the signed word vectors of the two moves: every moved distance is O(1) from tables of counts.
+    # |B_x + u - B_y - w|^2 = |B_x - B_y|^2 + (2 u'(B_x - B_y) + |u|^2) + (-2 w'(B_x - B_y) + |w|^2)
+    # - 2 u'w with u, w the signed word vectors of the two moves: every moved distance is O(1) from
+    # tables of counts.
     own_x, own_y = own_counts(x, values_x), own_counts(y, values_y)  # (D, M + 1, n)
-    across_x, across_y = counts(y, values_x), counts(x, values_y)  # (D, M + 1, n, m), (D, M + 1, m, n)
+    # (D, M + 1, n, m), (D, M + 1, m, n)
+    across_x, across_y = counts(y, values_x), counts(x, values_y)
     change_x = changes(own_x[..., None] - across_x, values_x[..., None])
     change_y = jnp.swapaxes(changes(own_y[..., None] - across_y, values_y[..., None]), -1, -2)
     squares_x, squares_y = present(x, own_x[:, 0]), present(y, own_y[:, 0])
@@ -194,7 +221,8 @@ def _(
         a, b, v, w = x[:, d, None], y[:, e], values_x[:, d, i, None], values_y[:, e, j]
         alike = (v == w).astype(jnp.int32) - (v == b) - (a == w) + (a == b)  # u'w
         moved_distance = distance + change_x[d, i] + change_y[e, j] - 2 * alike
-        # Moves at positions that do not exist have weight zero and no meaning, but must stay finite.
+        # Moves at positions that do not exist have weight zero and no meaning, but must stay
+        # finite.
         return kernel.of_distance(jnp.maximum(moved_distance, 0), x.shape[-1])
 
     return evaluate
@@ -202,7 +230,11 @@ def _(
 
 @moved.register
 def _(
-    kernel: Pair, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: Pair,
+    x: Int[Array, "n D"],
+    values_x: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    values_y: Int[Array, "m D M"],
 ) -> Callable:
     a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
     return lambda *move: kernel.join(a(*move), b(*move))
@@ -210,13 +242,20 @@ def _(
 
 @moved.register
 def _(
-    kernel: Weighted, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: Weighted,
+    x: Int[Array, "n D"],
+    values_x: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    values_y: Int[Array, "m D M"],
 ) -> Callable:
     base = moved(kernel.base, x, values_x, y, values_y)
     weight = jax.vmap(kernel.weight)
 
     def evaluate(d, i, e, j):
-        w_x, w_y = weight(x.at[:, d].set(values_x[:, d, i])), weight(y.at[:, e].set(values_y[:, e, j]))
+        w_x, w_y = (
+            weight(x.at[:, d].set(values_x[:, d, i])),
+            weight(y.at[:, e].set(values_y[:, e, j])),
+        )
         return base(d, i, e, j) * w_x[:, None] * w_y
 
     return evaluate
@@ -224,15 +263,24 @@ def _(
 
 @moved.register
 def _(
-    kernel: Graphs, x: Int[Array, "n D"], values_x: Int[Array, "n D M"], y: Int[Array, "m D"], values_y: Int[Array, "m D M"]
+    kernel: Graphs,
+    x: Int[Array, "n D"],
+    values_x: Int[Array, "n D M"],
+    y: Int[Array, "m D"],
+    values_y: Int[Array, "m D M"],
 ) -> Callable:
     if kernel.features is None:
         return moved.dispatch(Kernel)(kernel, x, values_x, y, values_y)
-    features_x, features_y = features_of_moves(kernel, x, values_x), features_of_moves(kernel, y, values_y)
+    features_x, features_y = (
+        features_of_moves(kernel, x, values_x),
+        features_of_moves(kernel, y, values_y),
+    )
     base: Any = kernel.base
     pointwise = base
     if isinstance(base, Radial):  # its metric is applied once, not for every pair
-        features_x, features_y = (whitened(base.preconditioner, part) for part in (features_x, features_y))
+        features_x, features_y = (
+            whitened(base.preconditioner, part) for part in (features_x, features_y)
+        )
 
         def pointwise(f, g):
             return base.profile(jnp.sum((f - g) ** 2)).value
@@ -248,11 +296,15 @@ def whitened(preconditioner, vectors):
     return vectors @ jnp.linalg.inv(jnp.linalg.cholesky(preconditioner)).T
 
 
-def features_of_moves(kernel: Graphs, x: Int[Array, "n D"], values: Int[Array, "n D M"]) -> Float[Array, "D M n F"]:
+def features_of_moves(
+    kernel: Graphs, x: Int[Array, "n D"], values: Int[Array, "n D M"]
+) -> Float[Array, "D M n F"]:
     """The features of every graph after every choice at every place."""
 
     def after(d):
-        return jax.vmap(lambda column: jax.vmap(kernel.encoded)(x.at[:, d].set(column)), 1)(values[:, d])
+        return jax.vmap(lambda column: jax.vmap(kernel.encoded)(x.at[:, d].set(column)), 1)(
+            values[:, d]
+        )
 
     return jax.lax.map(after, jnp.arange(x.shape[1]))
 
@@ -270,11 +322,15 @@ def counts(documents: Int[Array, "m D"], words: Int[Array, "n E M"]) -> Int[Arra
 
 def own_counts(documents: Int[Array, "n D"], words: Int[Array, "n D M"]) -> Int[Array, "D M n"]:
     """How often each word occurs in its own document."""
-    return jax.vmap(lambda document, own: counts(document[None], own[None])[..., 0, 0], out_axes=-1)(documents, words)
+    return jax.vmap(
+        lambda document, own: counts(document[None], own[None])[..., 0, 0], out_axes=-1
+    )(documents, words)
 
 
 def changes(excess, values):
-    """2 u'(B - B') + |u|^2 for the move of coordinate d to its choice; excess = B - B' at those words."""
+    """2 u'(B - B') + |u|^2 for the move of coordinate d to its choice; excess = B - B' at those
+    words.
+    """
     values = jnp.moveaxis(values, 0, -2)
     leaves = values != values[:, :1]
     return 2 * (excess - excess[:, :1]) + 2 * leaves.astype(jnp.int32)

@@ -1,4 +1,6 @@
-"""Tiles of the Gram matrices, for any operator and kernel, added up in a loop on the device; and the slopes of their sums."""
+"""Tiles of the Gram matrices, for any operator and kernel, added up in a loop on the device; and
+the slopes of their sums.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._jax import compiled, fixed, float64, in_parts, longer, on_device, on_processor, once, program, room
+from .._jax import (
+    compiled,
+    fixed,
+    float64,
+    in_parts,
+    longer,
+    on_device,
+    on_processor,
+    once,
+    program,
+    room,
+)
 from .._steps import steps
 from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
@@ -35,8 +48,11 @@ class TileSums(NamedTuple):
     rows: Any  # (S, n): row sums without the diagonal, of the models
     squares: Any  # (C, C), of the contrasts
     products: Any  # (C, n, B), of the contrasts, without the diagonal
-    diagonal: Any  # (S, m), of the models, at the observations whose tile on the diagonal is among them
-    matrix: Any  # (C, m, n), of the contrasts, for a whole row of tiles; or without columns where it is not wanted
+    # (S, m), of the models, at the observations whose tile on the diagonal is among them
+    diagonal: Any
+    # (C, m, n), of the contrasts, for a whole row of tiles; or without columns where it is not
+    # wanted
+    matrix: Any
     slopes: Any  # by the number of the block, where asked for
 
 
@@ -65,11 +81,19 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     blocks = room(blocks)  # of which the last may be empty
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
-    data = on_device(padded(*given, length, np)) if on_processor() else _padded(*on_device(given), length)
-    jax.block_until_ready(data)  # else an accelerator would hold what was sent beside the first tiles
+    data = (
+        on_device(padded(*given, length, np))
+        if on_processor()
+        else _padded(*on_device(given), length)
+    )
+    # else an accelerator would hold what was sent beside the first tiles
+    jax.block_until_ready(data)
     operator, kernel = on_device((problem.operator, problem.kernel))
     shared = (operator, kernel, jnp.asarray(problem.contrasts), data, jnp.asarray(n, jnp.int32))
-    most, form = problem.tiling.together or blocks, Form(rows, problem.tiling.together is None, problem.whole)
+    most, form = (
+        problem.tiling.together or blocks,
+        Form(rows, problem.tiling.together is None, problem.whole),
+    )
     nothing, zero = jnp.full((most, 2), NOWHERE, jnp.int32), jnp.asarray(0, jnp.int32)
     ours = fixed(operator)
     seen = partial(one_pair, operator, kernel, *data[:2]) if ours else None
@@ -93,7 +117,9 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
 
 def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     """What kernel and operator do at one pair of observations, which tells all that they do."""
-    return once("one pair", (operator, kernel, x, scores), lambda: looked_at(operator, kernel, x, scores))
+    return once(
+        "one pair", (operator, kernel, x, scores), lambda: looked_at(operator, kernel, x, scores)
+    )
 
 
 def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
@@ -105,8 +131,12 @@ def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
 
 
 def by_values(kernel: Kernel) -> bool:
-    """Whether operators know a kernel by ``__call__`` alone: a function, or a user's class that is derived from no other form."""
-    return type(kernel) is Pointwise or (type(kernel).__bases__ == (Kernel,) and not type(kernel).__module__.startswith("lksd."))
+    """Whether operators know a kernel by ``__call__`` alone: a function, or a user's class that is
+    derived from no other form.
+    """
+    return type(kernel) is Pointwise or (
+        type(kernel).__bases__ == (Kernel,) and not type(kernel).__module__.startswith("lksd.")
+    )
 
 
 def values_and_slopes(kernel: Kernel, a, b) -> Any:
@@ -124,7 +154,9 @@ def values_and_slopes(kernel: Kernel, a, b) -> Any:
 
 
 def padded(x, scores, weights, length: int, library: Any = jnp):
-    """All of one length, with the scores in one array. The last row is repeated, so that padding never lies far from the data."""
+    """All of one length, with the scores in one array. The last row is repeated, so that padding
+    never lies far from the data.
+    """
 
     def longer(array):
         return library.concatenate([array, library.repeat(array[-1:], length - len(array), 0)])
@@ -152,7 +184,9 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         return jax.lax.dynamic_slice_in_dim(array, index * rows, rows, axis)
 
     def add(array, index, values, axis=1):
-        return jax.lax.dynamic_update_slice_in_dim(array, at(array, index, axis) + values, index * rows, axis)
+        return jax.lax.dynamic_update_slice_in_dim(
+            array, at(array, index, axis) + values, index * rows, axis
+        )
 
     def left(i):
         row = i * rows + numbers
@@ -168,8 +202,12 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         counted = (row[:, None] != column) & inside[:, None] & (column < n)
         blocks = operator.block(kernel, x_i, scores_i, at(x, j), at(scores, j, 1))
         if jnp.shape(blocks) != (models, rows, rows):
-            raise ValueError(f"block(...) has shape {jnp.shape(blocks)}, not (models, n, m) = {(models, rows, rows)}")
-        if models <= UNROLLED_MODELS:  # one by one, so that each reduction reads the matrix products themselves
+            raise ValueError(
+                f"block(...) has shape {jnp.shape(blocks)}, not (models, n, m) = "
+                f"{(models, rows, rows)}"
+            )
+        # one by one, so that each reduction reads the matrix products themselves
+        if models <= UNROLLED_MODELS:
             blocks = [jnp.where(counted, block, 0.0) for block in blocks]
         else:
             blocks = jnp.where(counted, blocks, 0.0)
@@ -179,7 +217,9 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         sums = add(add(sums, i, rows_i), j, mirrored * rows_j)
         if columns:
             products = add(products, i, jnp.asarray(h) @ at(weights, j))
-            products = add(products, j, mirrored * (jnp.swapaxes(jnp.asarray(h), 1, 2) @ at(weights, i)))
+            products = add(
+                products, j, mirrored * (jnp.swapaxes(jnp.asarray(h), 1, 2) @ at(weights, i))
+            )
         if whole:
             matrix = add(matrix, j, jnp.asarray(h), 2)
         return sums, squares + (1 + mirrored) * more, products, matrix
@@ -190,19 +230,25 @@ def _add_tiles(operator, kernel, contrasts, data, n, where, number, form: Form):
         jnp.zeros((count, length, columns)),
         jnp.zeros((count, rows, length if whole else 0)),
     )
-    # An accelerator need not ask its host for a fixed number of steps; the rows of a processor have each their own.
+    # An accelerator need not ask its host for a fixed number of steps; the rows of a processor have
+    # each their own.
     return jax.lax.fori_loop(0, number if in_row else len(where), add_tile, start)
 
 
 def _diagonal(operator, kernel, contrasts, data, n, i, rows: int):
     """h(x, x) of the models at the observations of a block."""
     x, scores, _ = data
-    x, scores = (jax.lax.dynamic_slice_in_dim(array, i * rows, rows, axis) for array, axis in ((x, 0), (scores, 1)))
+    x, scores = (
+        jax.lax.dynamic_slice_in_dim(array, i * rows, rows, axis)
+        for array, axis in ((x, 0), (scores, 1))
+    )
     return _paired(operator, kernel, x, scores, x, scores)
 
 
 def weighted_sums(contrasts, blocks):
-    """sum_s c_s H_s for each row c of the contrasts: written out for a few models, a matrix product for many."""
+    """sum_s c_s H_s for each row c of the contrasts: written out for a few models, a matrix product
+    for many.
+    """
     if len(blocks) > UNROLLED_MODELS:
         return jnp.tensordot(contrasts, blocks, 1)
     return [sum(c * block for c, block in zip(row, blocks, strict=True)) for row in contrasts]
@@ -216,11 +262,17 @@ def reductions(blocks, h):
     products = [one * other for one in h for other in h]
     sums = added_up([*blocks, *products], 1)
     rows, squares = sums[: len(blocks)], [one.sum() for one in sums[len(blocks) :]]
-    return jnp.stack(rows), jnp.stack(added_up(blocks, 0)), jnp.stack(squares).reshape(len(h), len(h))
+    return (
+        jnp.stack(rows),
+        jnp.stack(added_up(blocks, 0)),
+        jnp.stack(squares).reshape(len(h), len(h)),
+    )
 
 
 def added_up(blocks: list, axis: int) -> list:
-    """The sums of several blocks along an axis; on an accelerator in one pass, which its compiler does not find by itself."""
+    """The sums of several blocks along an axis; on an accelerator in one pass, which its compiler
+    does not find by itself.
+    """
     if on_processor():
         return [block.sum(axis) for block in blocks]
 
@@ -233,7 +285,9 @@ def added_up(blocks: list, axis: int) -> list:
 @float64
 def paired(operator: SteinOperator, kernel: Kernel, x, scores_x, y, scores_y) -> np.ndarray:
     """h(x_i, y_i) along matched rows: (S, n)."""
-    return np.asarray(_paired(operator, kernel, *(jnp.asarray(array) for array in (x, scores_x, y, scores_y))))
+    return np.asarray(
+        _paired(operator, kernel, *(jnp.asarray(array) for array in (x, scores_x, y, scores_y)))
+    )
 
 
 @program
@@ -258,7 +312,9 @@ class Sensitivity(NamedTuple):
 
 
 def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
-    """From the slopes in the weights of staying and moving to those in the scores, and to the parts of the positions."""
+    """From the slopes in the weights of staying and moving to those in the scores, and to the parts
+    of the positions.
+    """
     given = x, np.swapaxes(scores, 0, 1), np.swapaxes(at_stay, 0, 1), np.swapaxes(at_moves, 0, 1)
     stay, weights, slopes = in_parts(partial(_chained, operator), given, ROWS, ROWS)
     parts = np.swapaxes(stay, 0, 1) * at_stay + np.sum(np.swapaxes(weights, 0, 1) * at_moves, -1)
@@ -279,9 +335,17 @@ def _chained(operator, x, scores, at_stay, at_moves):
 
 @float64
 def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
-    """The derivative of sum_{j != i} h(x_i, x_j) in the score of i, for the first ``count`` i: (S, count, ...)."""
+    """The derivative of sum_{j != i} h(x_i, x_j) in the score of i, for the first ``count`` i: (S,
+    count, ...).
+    """
     n, count = len(x), min(count, len(x))
-    found = _slopes(operator, kernel, *with_room(x, scores), jnp.asarray(n), min(room(count, STEP), room(n, LEAST)))
+    found = _slopes(
+        operator,
+        kernel,
+        *with_room(x, scores),
+        jnp.asarray(n),
+        min(room(count, STEP), room(n, LEAST)),
+    )
     return np.asarray(found)[:, :count]
 
 
@@ -310,7 +374,9 @@ def _slopes(operator, kernel, x, scores, n, count):
 @float64
 def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensitivity:
     """For any kernel and witness, some rows at a time."""
-    found = np.asarray(_move_slopes(operator, kernel, *with_room(x, scores), jnp.asarray(len(x))))[:, : len(x)]
+    found = np.asarray(_move_slopes(operator, kernel, *with_room(x, scores), jnp.asarray(len(x))))[
+        :, : len(x)
+    ]
     return chained(operator, x, scores, found[..., 0], found[..., 1:])
 
 

@@ -6,7 +6,9 @@ from ..experiment import Experiment
 from . import arxiv, degenerate, mixture, ppca, ppca_chains, topics, truncated
 
 FAMILIES = (ppca, ppca_chains, mixture, topics, arxiv, truncated, degenerate)
-EXPERIMENTS: tuple[Experiment, ...] = tuple(one for family in FAMILIES for one in family.EXPERIMENTS)
+EXPERIMENTS: tuple[Experiment, ...] = tuple(
+    one for family in FAMILIES for one in family.EXPERIMENTS
+)
 
 
 def experiment_named(name: str) -> Experiment:
@@ -19,5 +21,8 @@ def experiments_named(name: str) -> list[Experiment]:
     wanted = name.lower().replace(" ", "")
     found = [one for one in EXPERIMENTS if wanted == one.name or wanted in one.aliases]
     if not found:
-        raise ValueError(f"{name!r}: expected an experiment, or a table or figure of the paper. See lksd reproduce list.")
+        raise ValueError(
+            f"{name!r}: expected an experiment, or a table or figure of the paper. See lksd "
+            "reproduce list."
+        )
     return found

@@ -1,7 +1,7 @@
 """Topic models of arXiv articles, from their abstracts (Section 4.3).
 
-The models are trained and every article is scored once, before the trials, and both are kept beside the store; a trial
-draws its articles, and samples of the models for the MMD.
+The models are trained and every article is scored once, before the trials, and both are kept beside
+the store; a trial draws its articles, and samples of the models for the MMD.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ LENGTHS = {
 ROLES = {OF_P: "p", OF_Q: "q"}
 OWN_STOP_WORDS = frozenset(
     re.findall(
-        r"\w+", "however via using study present paper result results also based show use consider considers considered resp"
+        r"\w+",
+        "however via using study present paper result results also based show use consider "
+        "considers considered resp",
     )
 )
 
@@ -53,22 +55,31 @@ def gensim() -> Any:
         import gensim.models
         import gensim.parsing.preprocessing
     except ImportError as error:
-        raise ImportError("the arXiv experiments need gensim, which is not installed. Run: pip install 'lksd[topics]'") from error
+        raise ImportError(
+            "the arXiv experiments need gensim, which is not installed. Run: pip install "
+            "'lksd[topics]'"
+        ) from error
     return gensim
 
 
 def abstracts(path: Path) -> Iterator[tuple[set[str], list[str]]]:
-    """The categories and the words of every abstract that was not withdrawn; ``path`` holds one JSON object a line."""
+    """The categories and the words of every abstract that was not withdrawn; ``path`` holds one
+    JSON object a line.
+    """
     dropped = gensim().parsing.preprocessing.STOPWORDS | OWN_STOP_WORDS
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as lines
+    ):
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
                 text, categories = record["abstract"], set(record["categories"].split())
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(
-                    f"{path}: expected an object with 'abstract' and 'categories' in each line; line {number} is not. "
-                    "Give the arXiv snapshot as Kaggle has it."
+                    f"{path}: expected an object with 'abstract' and 'categories' in each line; "
+                    f"line {number} is not. Give the arXiv snapshot as Kaggle has it."
                 ) from error
             if "withdrawn" not in text.lower():
                 yield categories, [word for word in words(text) if word not in dropped]
@@ -81,7 +92,9 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z]+(?:-[a-z]+)*", text)
 
 
-def corpus(path: Path, categories: tuple[str, ...]) -> tuple[dict[str, list[list[int]]], dict[int, str]]:
+def corpus(
+    path: Path, categories: tuple[str, ...]
+) -> tuple[dict[str, list[list[int]]], dict[int, str]]:
     """The documents of each category as ids into one vocabulary, and that vocabulary."""
     ids: dict[str, int] = {}
     documents: dict[str, list[list[int]]] = {name: [] for name in categories}
@@ -93,14 +106,27 @@ def corpus(path: Path, categories: tuple[str, ...]) -> tuple[dict[str, list[list
 
 def topic_model(documents: list[list[int]], vocabulary: dict[int, str], topics: int = 100):
     """gensim's LdaModel as the paper trained it."""
-    bags = [list(zip(*(part.tolist() for part in np.unique(document, return_counts=True)), strict=True)) for document in documents]
-    return gensim().models.LdaModel([bag for bag in bags if bag], topics, vocabulary, passes=5, alpha="auto", random_state=0)
+    bags = [
+        list(zip(*(part.tolist() for part in np.unique(document, return_counts=True)), strict=True))
+        for document in documents
+    ]
+    return gensim().models.LdaModel(
+        [bag for bag in bags if bag], topics, vocabulary, passes=5, alpha="auto", random_state=0
+    )
 
 
 def of_length(documents: list[list[int]], length: int, seed: int) -> np.ndarray:
-    """Documents of at least ``length`` words, cut to that many of them, drawn without replacement."""
+    """Documents of at least ``length`` words, cut to that many of them, drawn without
+    replacement.
+    """
     rng = np.random.default_rng(seed)
-    return np.array([rng.choice(document, length, replace=False) for document in documents if len(document) >= length])
+    return np.array(
+        [
+            rng.choice(document, length, replace=False)
+            for document in documents
+            if len(document) >= length
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -110,27 +136,45 @@ class Articles:
     category_p: str
     category_q: str
 
-    def prepare(self, data: Path, cache: Path, methods: tuple[str, ...], engine: Engine | None = None) -> None:
+    def prepare(
+        self, data: Path, cache: Path, methods: tuple[str, ...], engine: Engine | None = None
+    ) -> None:
         """Train the models and score the articles, unless that has been done."""
         if not data.is_file():
-            raise ValueError(f"{data}: expected a snapshot of arXiv; there is no such file. Check the path.")
+            raise ValueError(
+                f"{data}: expected a snapshot of arXiv; there is no such file. Check the path."
+            )
         folder = self.folder(data, cache)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "articles.npz").exists():
             self.train(data, folder)
         kinds = {method.partition("-")[0] for method in methods} & set(LENGTHS)
         models, x = load(folder)
-        lacking = [(kind, role) for kind in sorted(kinds) for role in ROLES if not scored_path(folder, kind, role).exists()]
+        lacking = [
+            (kind, role)
+            for kind in sorted(kinds)
+            for role in ROLES
+            if not scored_path(folder, kind, role).exists()
+        ]
         with track("scores of all articles", max(len(lacking), 1)) as advance:
             for kind, role in lacking:
-                parts = score(kind, models[role], operators(kind, models), x, seed=role, engine=engine)
-                save(scored_path(folder, kind, role), {f"part{number}": part for number, part in enumerate(parts)})
+                parts = score(
+                    kind, models[role], operators(kind, models), x, seed=role, engine=engine
+                )
+                save(
+                    scored_path(folder, kind, role),
+                    {f"part{number}": part for number, part in enumerate(parts)},
+                )
                 advance(1)
 
     def folder(self, data: Path, cache: Path) -> Path:
-        """A folder for this snapshot: its name holds the file's size and the digest of its beginning."""
+        """A folder for this snapshot: its name holds the file's size and the digest of its
+        beginning.
+        """
         with data.open("rb") as file:
-            digest = hashlib.sha256(f"{data.stat().st_size}".encode() + file.read(2**20)).hexdigest()[:12]
+            digest = hashlib.sha256(
+                f"{data.stat().st_size}".encode() + file.read(2**20)
+            ).hexdigest()[:12]
         return cache / f"{self.category_p}-{self.category_q}-{digest}"
 
     def train(self, data: Path, folder: Path) -> None:
@@ -140,14 +184,18 @@ class Articles:
             for name in categories:
                 if not found[name]:
                     raise ValueError(
-                        f"{data}: expected abstracts of {', '.join(categories)}; none is of {name}. Check the snapshot."
+                        f"{data}: expected abstracts of {', '.join(categories)}; none is of "
+                        f"{name}. Check the snapshot."
                     )
             x = of_length(found[TARGET], LENGTH, seed=0)
             advance(1)
             arrays: dict[str, np.ndarray] = {"x": x}
             for role, name in ((OF_P, self.category_p), (OF_Q, self.category_q)):
                 model = from_gensim(topic_model(found[name], vocabulary))
-                arrays |= {f"concentration_{ROLES[role]}": model.concentration, f"topics_{ROLES[role]}": model.topics}
+                arrays |= {
+                    f"concentration_{ROLES[role]}": model.concentration,
+                    f"topics_{ROLES[role]}": model.topics,
+                }
                 advance(1)
         save(folder / "articles.npz", arrays)
 
@@ -158,20 +206,25 @@ class Articles:
         models, x = load(folder)
         if len(x) < task.largest:
             raise ValueError(
-                f"n: expected at most {len(x)}, the articles of {TARGET} with {LENGTH} words; got {task.largest}. Lower --n."
+                f"n: expected at most {len(x)}, the articles of {TARGET} with {LENGTH} words; got "
+                f"{task.largest}. Lower --n."
             )
         rows = task.rng(0).choice(len(x), len(x), replace=False)[: task.largest]
         size = models[OF_P].n_values
 
         def scores(kind: str, label: Any, role: int, pair: Any) -> tuple[Scored, float]:
-            return Scored(tuple(part[rows] for part in scored(folder, kind, role)), operators(kind, models)), 0.0
+            return Scored(
+                tuple(part[rows] for part in scored(folder, kind, role)), operators(kind, models)
+            ), 0.0
 
         return run_tests(
             task,
             x[rows],
             pairs=lambda case: (self.category_p, self.category_q),
             score=scores,
-            sample=lambda label, role, count: documents(models[role], count, task.seed + role, LENGTH),
+            sample=lambda label, role, count: documents(
+                models[role], count, task.seed + role, LENGTH
+            ),
             count=lambda kind, n: ALL if kind == "mmdextra" else n + sum(LENGTHS["lksd"]),
             kernel=lambda name: kernel(size),
             default="imq",
@@ -186,18 +239,30 @@ def operators(kind: str, models: dict[int, LDA]) -> tuple[SteinOperator, ...]:
 
 
 def score(
-    kind: str, model: LDA, operators: tuple[SteinOperator, ...], x: np.ndarray, seed: int, engine: Engine | None = None
+    kind: str,
+    model: LDA,
+    operators: tuple[SteinOperator, ...],
+    x: np.ndarray,
+    seed: int,
+    engine: Engine | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The paper's plain means, and for the stable test its modified posteriors; ours are Rao-Blackwellised."""
+    """The paper's plain means, and for the stable test its modified posteriors; ours are
+    Rao-Blackwellised.
+    """
     options: dict[str, Any] = {} if kind == "ours" else {"control_variates": "none", "chains": 1}
     options |= LENGTHS[kind].sweeps(LENGTH)
-    return estimate_scores(model, x, operator=operators, exact=False, seed=seed, engine=engine, **options).part("score")
+    return estimate_scores(
+        model, x, operator=operators, exact=False, seed=seed, engine=engine, **options
+    ).part("score")
 
 
 @cache
 def load(folder: Path) -> tuple[dict[int, LDA], np.ndarray]:
     with np.load(folder / "articles.npz") as arrays:
-        models = {role: LDA(arrays[f"concentration_{name}"], arrays[f"topics_{name}"]) for role, name in ROLES.items()}
+        models = {
+            role: LDA(arrays[f"concentration_{name}"], arrays[f"topics_{name}"])
+            for role, name in ROLES.items()
+        }
         return models, arrays["x"]
 
 
@@ -239,6 +304,11 @@ def _experiment(name: str, table: str, category: str, methods: tuple[str, ...]) 
 
 
 EXPERIMENTS = (
-    _experiment("arxiv-probability", "table3", "math.PR", ("mmd-imq", "mmdextra-imq", "lksd-imq", "lksdextra-imq", "stable-imq")),
+    _experiment(
+        "arxiv-probability",
+        "table3",
+        "math.PR",
+        ("mmd-imq", "mmdextra-imq", "lksd-imq", "lksdextra-imq", "stable-imq"),
+    ),
     _experiment("arxiv-learning", "table4", "cs.LG", ("mmd-imq", "lksd-imq", "stable-imq")),
 )

@@ -1,4 +1,5 @@
-"""Close and identical models, where the U-statistic degenerates, with all variance estimators (Appendices C.4 and C.5).
+"""Close and identical models, where the U-statistic degenerates, with all variance estimators
+(Appendices C.4 and C.5).
 
 All methods share the paper's chains.
 """
@@ -14,11 +15,15 @@ OURS = ("regularised", "calibrated")
 
 
 def judged(kind: str) -> tuple[str, str]:
-    """A kind is a variance estimator, with the normal threshold; or the jackknife with the calibration that is our default."""
+    """A kind is a variance estimator, with the normal threshold; or the jackknife with the
+    calibration that is our default.
+    """
     return ("jackknife", "auto") if kind == "calibrated" else (kind, "normal")
 
 
-def _experiment(name: str, figure: str, title: str, run, cases: tuple[str, ...] = ("",)) -> Experiment:
+def _experiment(
+    name: str, figure: str, title: str, run, cases: tuple[str, ...] = ("",)
+) -> Experiment:
     return Experiment(
         name=name,
         aliases=(figure, *({"figure16"} if figure.startswith("figure16") else ())),
@@ -47,7 +52,12 @@ EXPERIMENTS = (
         "lda-close",
         "figure15",
         "Close LDA models under the null, by the variance estimator",
-        Documents({gap: prior(1.0, 1.0 + float(gap)) for gap in TOPIC_GAPS}, words=100, chains="lksd", judged=judged),
+        Documents(
+            {gap: prior(1.0, 1.0 + float(gap)) for gap in TOPIC_GAPS},
+            words=100,
+            chains="lksd",
+            judged=judged,
+        ),
         TOPIC_GAPS,
     ),
     _experiment(

@@ -18,11 +18,18 @@ from ..testing import Scored, run_tests
 from .ppca import DATA
 
 DIM, TRAIN, SETS, HOLDOUT = 10, 5, 50, 500
-WARMUP, DRAWS = 1_000, 500  # single-site updates in the paper; a sweep of ours makes one for each training point
+# single-site updates in the paper; a sweep of ours makes one for each training point
+WARMUP, DRAWS = 1_000, 500
 CASES = tuple(f"{delta:.1f}" for delta in (0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5))
 KINDS: dict[str, Any] = {
     "ksd": {"exact": True},
-    "lksd": {"exact": False, "control_variates": "none", "chains": 1, "warmup": WARMUP // TRAIN, "draws": DRAWS // TRAIN},
+    "lksd": {
+        "exact": False,
+        "control_variates": "none",
+        "chains": 1,
+        "warmup": WARMUP // TRAIN,
+        "draws": DRAWS // TRAIN,
+    },
     "ours": {},
 }
 
@@ -35,7 +42,9 @@ def training_set(number: int) -> np.ndarray:
 def conditioned(delta: float, train: np.ndarray) -> DirichletProcessMixture:
     """GDPM(delta 1 / sqrt(D)) given the training data."""
     mean = delta * np.ones(DIM) / np.sqrt(DIM)
-    base_variance, likelihood_variance, concentration = (as_float64(value) for value in (1.0, 2.0, 1.0))
+    base_variance, likelihood_variance, concentration = (
+        as_float64(value) for value in (1.0, 2.0, 1.0)
+    )
     return DirichletProcessMixture(mean, base_variance, likelihood_variance, concentration, train)
 
 
@@ -50,7 +59,9 @@ def run(task: Task) -> Iterator[Outcome]:
 
     @timed
     def score(kind: str, delta: float, role: int) -> Scored:
-        found = estimate_scores(conditioned(delta, train), x, seed=task.seed + role, progress=False, **KINDS[kind])
+        found = estimate_scores(
+            conditioned(delta, train), x, seed=task.seed + role, progress=False, **KINDS[kind]
+        )
         return Scored((found.score,))
 
     return run_tests(
@@ -68,7 +79,8 @@ EXPERIMENTS = (
     Experiment(
         name="mixture",
         aliases=("figure6", "dpm"),
-        title="Dirichlet process mixtures: rejections against delta, averaged over 50 training sets",
+        title="Dirichlet process mixtures: rejections against delta, averaged over 50 training "
+        "sets",
         sizes=(50, 100, 200),
         methods=("mmd-imq", "lksd-imq"),
         ours=("ksd-imq", "ours"),

@@ -21,7 +21,14 @@ LATENT, NOISE = 10, 1.0
 HOLDOUT = 1_000  # draws of R from which the kernels' scales come, once for all trials
 EXTRA = 5_000  # points of a model's sample beyond n, for the MMD
 DATA = 0  # a stream of random numbers; the roles of P and Q are others
-PAPER: dict[str, Any] = {"exact": False, "control_variates": "none", "chains": 1, "warmup": 200, "draws": 500, "sampler": NUTS()}
+PAPER: dict[str, Any] = {
+    "exact": False,
+    "control_variates": "none",
+    "chains": 1,
+    "warmup": 200,
+    "draws": 500,
+    "sampler": NUTS(),
+}
 KINDS: dict[str, dict[str, Any]] = {"ksd": {"exact": True}, "lksd": PAPER, "ours": {"exact": False}}
 SCALES = tuple(10.0**power for power in range(-3, 4))
 
@@ -41,14 +48,19 @@ def perturbed(delta: float, dim: int) -> PPCA:
 
 def draws(matrix: np.ndarray, n: int, task: Task, stream: int) -> np.ndarray:
     """n points of PPCA(matrix, 1); fewer are a prefix of more."""
-    z, noise = (task.rng(stream, part).normal(size=(n, size)) for part, size in enumerate(matrix.shape[::-1]))
+    z, noise = (
+        task.rng(stream, part).normal(size=(n, size))
+        for part, size in enumerate(matrix.shape[::-1])
+    )
     return z @ matrix.T + NOISE * noise
 
 
 @cache
 def holdout(dim: int) -> np.ndarray:
     rng = np.random.default_rng([2, dim])
-    return rng.normal(size=(HOLDOUT, LATENT)) @ weight(dim).T + NOISE * rng.normal(size=(HOLDOUT, dim))
+    return rng.normal(size=(HOLDOUT, LATENT)) @ weight(dim).T + NOISE * rng.normal(
+        size=(HOLDOUT, dim)
+    )
 
 
 @cache
@@ -81,14 +93,21 @@ class Perturbed:
 
         @timed
         def score(kind: str, delta: float, role: int) -> Scored:
-            return scores("ours" if kind == "calibrated" else kind, perturbed(delta, self.dim), x, task.seed + role)
+            return scores(
+                "ours" if kind == "calibrated" else kind,
+                perturbed(delta, self.dim),
+                x,
+                task.seed + role,
+            )
 
         return run_tests(
             task,
             x,
             pairs=self.deltas.__getitem__,
             score=lambda kind, delta, role, pair: score(self.chains or kind, delta, role),
-            sample=lambda delta, role, count: draws(perturbed(delta, self.dim).weight, count, task, role),
+            sample=lambda delta, role, count: draws(
+                perturbed(delta, self.dim).weight, count, task, role
+            ),
             count=lambda kind, n: n + EXTRA,
             kernel=lambda name: kernel(name, self.dim),
             judged=self.judged,
@@ -108,7 +127,8 @@ SIZES = (100, 200, 300, 400, 500)
 NULL = Experiment(
     name="ppca-problem1",
     aliases=("table1", "table5"),
-    title="PPCA Problem 1, the null: EQ and IMQ with median scales (Table 1), IMQ with the covariance (Appendix C.1)",
+    title="PPCA Problem 1, the null: EQ and IMQ with median scales (Table 1), IMQ with the "
+    "covariance (Appendix C.1)",
     sizes=SIZES,
     methods=crossed(("mmd", "lksd", "ksd"), ("eq", "imq", "cov")),
     ours=("calibrated-imq", "ours"),
@@ -121,7 +141,8 @@ POWER = replace(
     NULL,
     name="ppca-problem2",
     aliases=("figure1", "figure3", "figure8"),
-    title="PPCA Problem 2, power against n at (2, 1): median scales, IMQ with the covariance, levels 0.05 and 0.01",
+    title="PPCA Problem 2, power against n at (2, 1): median scales, IMQ with the covariance, "
+    "levels 0.05 and 0.01",
     trials=TABLE,
     null=lambda case: False,
     run=Perturbed({"": PROBLEM_2}),
@@ -149,7 +170,8 @@ SCALE = Experiment(
 HEAT = Experiment(
     name="ppca-heatmap",
     aliases=("figure10",),
-    title="PPCA, power over the perturbations of P and Q (the offset 1 of the public program is added to the grid)",
+    title="PPCA, power over the perturbations of P and Q (the offset 1 of the public program is "
+    "added to the grid)",
     sizes=(100, 200, 300),
     methods=("mmd-imq", "lksd-imq"),
     ours=("ours",),

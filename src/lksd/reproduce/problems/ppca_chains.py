@@ -1,4 +1,5 @@
-"""The quality of the chains: warm-up by draws, with NUTS and with a slow MALA (Section 4.1, Figures 4 and 5).
+"""The quality of the chains: warm-up by draws, with NUTS and with a slow MALA (Section 4.1, Figures
+4 and 5).
 
 One chain serves the whole grid: its first t + m draws, of which the first t are left out.
 """
@@ -34,9 +35,15 @@ GRID = {f"{t}/{m}": (t, m) for t in WARMUPS for m in DRAWS}
 
 @float64
 def chain_sums(model: PPCA, x: np.ndarray, sampler: Sampler, start: Start, seed: int) -> np.ndarray:
-    """Sums of the latents of the first 0, 1, ..., LENGTH draws at each observation: (n, 1 + LENGTH, Dz)."""
+    """Sums of the latents of the first 0, 1, ..., LENGTH draws at each observation: (n, 1 + LENGTH,
+    Dz).
+    """
     sampler = float64_leaves(sampler.tuned(float64_leaves(model), tuning_key(seed), x.shape[1]))
-    model, start, keys = float64_leaves(model), float64_leaves(start), as_keys(observation_keys(seed, np.arange(len(x))))
+    model, start, keys = (
+        float64_leaves(model),
+        float64_leaves(start),
+        as_keys(observation_keys(seed, np.arange(len(x)))),
+    )
     parts = []
     for i in range(0, len(x), BATCH):
         rows = jnp.minimum(i + jnp.arange(BATCH), len(x) - 1)
@@ -70,7 +77,9 @@ def score(model: PPCA, x: np.ndarray, sums: np.ndarray, t: int, m: int) -> np.nd
 
 @dataclass(frozen=True)
 class Chains:
-    """The test at every (t, m); cases are "t/m", after the problem's number where there are two problems."""
+    """The test at every (t, m); cases are "t/m", after the problem's number where there are two
+    problems.
+    """
 
     problems: dict[str, tuple[float, float]]
     sampler_p: Sampler
@@ -78,7 +87,10 @@ class Chains:
 
     def __call__(self, task: Task) -> Iterator[Outcome]:
         x = draws(weight(DIM), task.largest, task, DATA)
-        chains: dict[int, tuple[Sampler, Start]] = {OF_P: (self.sampler_p, self.start_p), OF_Q: (NUTS(), BoxStart())}
+        chains: dict[int, tuple[Sampler, Start]] = {
+            OF_P: (self.sampler_p, self.start_p),
+            OF_Q: (NUTS(), BoxStart()),
+        }
 
         @timed
         def sums(delta: float, role: int) -> np.ndarray:
@@ -88,12 +100,17 @@ class Chains:
             problem, _, grid = case.rpartition(":")
             t, m = GRID[grid]
             deltas = self.problems[problem]
-            made = [(perturbed(delta, DIM), *sums(delta, role)) for delta, role in zip(deltas, (OF_P, OF_Q), strict=True)]
+            made = [
+                (perturbed(delta, DIM), *sums(delta, role))
+                for delta, role in zip(deltas, (OF_P, OF_Q), strict=True)
+            ]
             p, q = (score(model, x, one, t, m) for model, one, _ in made)
             share = sum(seconds for *_, seconds in made) * (t + m) / LENGTH
             for n in task.sizes:
                 test: Callable[[float], Any] = partial(normal_test, x[:n], p[:n], q[:n])
-                yield from outcomes(case, "lksd-imq", n, task.alphas, test, share * n / task.largest)
+                yield from outcomes(
+                    case, "lksd-imq", n, task.alphas, test, share * n / task.largest
+                )
 
 
 def normal_test(x: np.ndarray, p: np.ndarray, q: np.ndarray, alpha: float):
@@ -119,7 +136,8 @@ QUALITY = Experiment(
 SLOW_CHAINS = Experiment(
     name="ppca-slow-sampler",
     aliases=("figure5",),
-    title="PPCA Problem 1 with a slow MALA for P and NUTS for Q: type-I errors by the warm-up t and the draws m",
+    title="PPCA Problem 1 with a slow MALA for P and NUTS for Q: type-I errors by the warm-up t "
+    "and the draws m",
     sizes=(100, 300),
     methods=("lksd-imq",),
     cases=_cases([""]),

@@ -52,10 +52,12 @@ def documents(model: LDA, count: int, seed: int, length: int = LENGTH) -> np.nda
 
 @cache
 def kernel(name: str, words: int, spread: float = 1.0) -> Kernel:
-    """imq with scale 1 and eq with the median scale, on word counts; a squared scale may stand after an @.
+    """imq with scale 1 and eq with the median scale, on word counts; a squared scale may stand
+    after an @.
 
-    The paper does not say the scale of its EQ kernel on word counts. With scale 1 all its values vanish; with the median its
-    tests of scores decide as those with IMQ do, as in the paper's tables.
+    The paper does not say the scale of its EQ kernel on word counts. With scale 1 all its values
+    vanish; with the median its tests of scores decide as those with IMQ do, as in the paper's
+    tables.
     """
     kind, _, scale = name.partition("@")
     if kind == "eq" and not scale:
@@ -98,7 +100,14 @@ class Documents:
         def scores_of(kind: str, label: Label, role: int, pair: tuple[Label, Label]):
             # The order of the words depends on both models, unless both have the data's topics.
             kind = self.chains or ("ours" if kind == "together" else kind)
-            return score(kind, label, role, pair if kind in ("order", "ours") and (pair[0][1] or pair[1][1]) else (label, label))
+            return score(
+                kind,
+                label,
+                role,
+                pair
+                if kind in ("order", "ours") and (pair[0][1] or pair[1][1])
+                else (label, label),
+            )
 
         return run_tests(
             task,
@@ -114,8 +123,12 @@ class Documents:
         )
 
 
-def scores(kind: str, model: LDA, pair: list[LDA], x: np.ndarray, seed: int, lengths: Lengths) -> Scored:
-    """lksd: as the paper; rb: its operator with Rao-Blackwellised ratios; order: in the models' order too; ours: the default."""
+def scores(
+    kind: str, model: LDA, pair: list[LDA], x: np.ndarray, seed: int, lengths: Lengths
+) -> Scored:
+    """lksd: as the paper; rb: its operator with Rao-Blackwellised ratios; order: in the models'
+    order too; ours: the default.
+    """
     ordered = discrete_operators(*pair)
     difference = DISCRETE["difference"]
     operators: dict[str, tuple[SteinOperator, ...]] = {
@@ -129,7 +142,9 @@ def scores(kind: str, model: LDA, pair: list[LDA], x: np.ndarray, seed: int, len
         options["control_variates"] = "none"
     if kind == "ours":
         options = {}  # exact ratios where they are cheap
-    found = estimate_scores(model, x, operator=operators[kind], seed=seed, progress=False, **options)
+    found = estimate_scores(
+        model, x, operator=operators[kind], seed=seed, progress=False, **options
+    )
     return Scored(found.part("score"), found.operators)
 
 
@@ -181,7 +196,8 @@ SPARSE_POWER = replace(
     aliases=("table8",),
     title="LDA Problem 2 with sparse topics, power: (1.0, 0.5), EQ and IMQ on word counts",
     methods=SPARSE_METHODS,
-    # The (1.1, 0.6) of the table's caption are the concentrations: the text says that only the topics are others.
+    # The (1.1, 0.6) of the table's caption are the concentrations: the text says that only the
+    # topics are others.
     run=Documents({"": prior(1.0, 0.5)}, spread=0.1),
 )
 TOPIC_SHARE = Experiment(
@@ -193,7 +209,10 @@ TOPIC_SHARE = Experiment(
     ours=(*OURS, "together-imq"),
     cases=SHARES,
     axis="perturbation",
-    run=Documents({share: ((0.0, float(share)), (0.0, 0.01)) for share in SHARES}, lengths=Lengths(4_000, 10_000)),
+    run=Documents(
+        {share: ((0.0, float(share)), (0.0, 0.01)) for share in SHARES},
+        lengths=Lengths(4_000, 10_000),
+    ),
 )
 SCALE = Experiment(
     name="lda-scale",
@@ -208,7 +227,8 @@ SCALE = Experiment(
 HEAT = Experiment(
     name="lda-heatmap",
     aliases=("figure12",),
-    title="LDA, power over the perturbations of P and Q (the offset 0.5 of the public program is added to the grid)",
+    title="LDA, power over the perturbations of P and Q (the offset 0.5 of the public program is "
+    "added to the grid)",
     sizes=(100, 200, 300),
     methods=METHODS,
     ours=("ours",),

@@ -21,13 +21,22 @@ from .ppca import HOLDOUT, LATENT, NOISE, PROBLEM_1, PROBLEM_2, SIZES, crossed, 
 
 DIM, RADIUS, FLAT = 100, 50.0, 45.0
 WARMUP, DRAWS = 500, 2_000
-# The paper's step of 1e-3 is that of z + step g + sqrt(2 step) noise; ours is the factor of the noise.
-PAPER = {"sampler": Exchange(step_size=np.sqrt(2e-3), inverse_mass_matrix=np.ones(LATENT)), "chains": 1}
-KINDS: dict[str, Any] = {"lksd": PAPER | {"control_variates": "none", "warmup": WARMUP, "draws": DRAWS}, "ours": {}}
+# The paper's step of 1e-3 is that of z + step g + sqrt(2 step) noise; ours is the factor of the
+# noise.
+PAPER = {
+    "sampler": Exchange(step_size=np.sqrt(2e-3), inverse_mass_matrix=np.ones(LATENT)),
+    "chains": 1,
+}
+KINDS: dict[str, Any] = {
+    "lksd": PAPER | {"control_variates": "none", "warmup": WARMUP, "draws": DRAWS},
+    "ours": {},
+}
 
 
 def truncated(delta: float) -> TruncatedPPCA:
-    return TruncatedPPCA(perturbed(delta, DIM).weight, as_float64(NOISE), as_float64(RADIUS), as_float64(FLAT))
+    return TruncatedPPCA(
+        perturbed(delta, DIM).weight, as_float64(NOISE), as_float64(RADIUS), as_float64(FLAT)
+    )
 
 
 def sample(delta: float, count: int, seed: int) -> np.ndarray:
@@ -51,7 +60,9 @@ class Truncated:
 
         @timed
         def score(kind: str, delta: float, role: int) -> Scored:
-            found = estimate_scores(truncated(delta), x, seed=task.seed + role, progress=False, **KINDS[kind])
+            found = estimate_scores(
+                truncated(delta), x, seed=task.seed + role, progress=False, **KINDS[kind]
+            )
             return Scored((found.score,))
 
         return run_tests(
