@@ -24,10 +24,12 @@ from .results import (
 from .scores import ScoreEstimate, estimate_scores, load_scores
 from .verbs import (
     compare,
+    compare_pointwise,
     compare_scores,
     goodness_of_fit,
     goodness_of_fit_scores,
     rank,
+    rank_pointwise,
     rank_scores,
 )
 
@@ -48,6 +50,7 @@ __all__ = [
     "adapters",
     "clear_caches",
     "compare",
+    "compare_pointwise",
     "compare_scores",
     "discrete_operators",
     "estimate_scores",
@@ -59,6 +62,7 @@ __all__ = [
     "load_scores",
     "models",
     "rank",
+    "rank_pointwise",
     "rank_scores",
     "relative_mmd",
     "samplers",

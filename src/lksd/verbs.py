@@ -12,16 +12,19 @@ from ._keywords import (
     FitScoresKeywords,
     GoodnessOfFitKeywords,
     Options,
+    PointwiseKeywords,
     RankKeywords,
+    RankPointwiseKeywords,
     RankScoresKeywords,
     verb,
 )
 from .domains.reals import row_names
-from .inference.comparison import conclude_comparison
+from .inference.comparison import conclude_comparison, conclude_losses
 from .inference.goodness_of_fit import conclude_fit
 from .inference.hypotheses import given_family
+from .inference.losses import read_losses
 from .inference.mmd import check_samples
-from .inference.ranking import conclude_ranking
+from .inference.ranking import conclude_ranking, rank_losses
 from .problem import Findings, Named, Problem, check_names, running
 from .results import ComparisonResult
 from .results.fit import GoodnessOfFitResult
@@ -235,6 +238,65 @@ def compare_scores(
         result = conclude_comparison({"": Findings(family)}, options, engine)
     settings = as_settings({"kernel": kernel, "operator": operator} | options.of(compare_scores))
     return named.name(replace(result, labels=row_names(x), settings=settings))
+
+
+@verb
+def compare_pointwise(
+    loss_p: Any,
+    loss_q: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    **keywords: Unpack[PointwiseKeywords],
+) -> ComparisonResult:
+    """Test H0: P fits at least as well as Q, from losses that add up over the observations.
+
+    The losses may come from anywhere: minus the log predictive densities of ArviZ, the denoising
+    losses of a diffusion model, CRPS. The smaller mean is the better.
+
+    Parameters
+    ----------
+    loss_p, loss_q : (n,) arrays
+        The loss of each observation under each model, at data that neither model was fitted on. A
+        dict of two in the place of both names the models.
+    names : two strings, optional
+        What P and Q are called in the answer.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=200)
+    >>> absolute = {"median 0": np.abs(x), "median 1": np.abs(x - 1)}
+    >>> lksd.compare_pointwise(absolute, alternative="two-sided").favours
+    'median 0'
+    """
+    options, named = Options.read(compare_pointwise, keywords), Named.pair(loss_p, loss_q, names)
+    arguments = named.names if named.arguments != ("p", "q") else ("loss_p", "loss_q")
+    losses, labels = read_losses(named.by(arguments))
+    result = conclude_losses(losses, options)
+    settings = as_settings(options.of(compare_pointwise))
+    return named.name(replace(result, labels=labels, settings=settings))
+
+
+@verb
+def rank_pointwise(losses: Any, **keywords: Unpack[RankPointwiseKeywords]) -> RankResult:
+    """Rank models by losses that add up over the observations, with p-values for all pairs at once.
+
+    Parameters
+    ----------
+    losses : dict of (n,) arrays, or list of (name, array)
+        The loss of each observation under each model; see ``compare_pointwise``.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=200)
+    >>> lksd.rank_pointwise({f"median {m}": np.abs(x - m) for m in (0, 1, 2)}).confidence_set
+    ('median 0',)
+    """
+    options = Options.read(rank_pointwise, keywords).two_sided()
+    named = check_names("losses", losses)
+    result = rank_losses(read_losses(named)[0], tuple(named), options)
+    return replace(result, settings=as_settings(options.of(rank_pointwise)))
 
 
 @verb

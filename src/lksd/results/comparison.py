@@ -16,7 +16,16 @@ from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from ..statistics import ustatistic
 from ..statistics.ustatistic import Components
 from .base import DifferenceResult
-from .details import Diagnostics, Words, both_pvalues, by_margin, mark_withheld, sentence_of
+from .details import (
+    Diagnostics,
+    Words,
+    both_pvalues,
+    by_margin,
+    criterion_lines,
+    mark_withheld,
+    measure_of,
+    sentence_of,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,8 +105,19 @@ class ComparisonResult(DifferenceResult):
         The difference that the null hypothesis allows; ``statistic`` is the distance from it.
     variance
         The estimator that was used; "regularised" also where ``variance="auto"`` has chosen it.
+    criterion : str
+        By which the models are compared: "ksd", or the name of an additive criterion.
     ksd_p, ksd_q, ksd_p_error, ksd_q_error
-        Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
+        Squared discrepancies (U-statistics, so they may be negative) and their standard errors; NaN
+        where none were computed.
+    loss_p, loss_q, loss_p_error, loss_q_error
+        The mean losses by an additive ``criterion``, smaller where the model fits better, and their
+        standard errors; NaN with the KSD.
+    caution : str or None
+        That few observations decide, where leaving them out would change the verdict.
+    breakdown : int or None
+        The fewest observations without which the difference would not be significant; None where it
+        is not.
     contributions : (n,) array
         What each observation adds to ``difference``.
     labels : tuple of str or None
@@ -144,6 +164,42 @@ class ComparisonResult(DifferenceResult):
     mmd: MMDResult | None = None
     kept: np.ndarray | None = None
     labels: tuple[str, ...] | None = None
+    criterion: str = "ksd"
+    loss_p: float = math.nan
+    loss_q: float = math.nan
+    loss_p_error: float = math.nan
+    loss_q_error: float = math.nan
+    caution: str | None = None
+
+    @property
+    def estimates(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """What the criterion says of each model, with its standard error."""
+        if self.criterion == "ksd":
+            return (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error)
+        return (self.loss_p, self.loss_p_error), (self.loss_q, self.loss_q_error)
+
+    @property
+    def measure(self) -> str:
+        """What the criterion measures, in words."""
+        return measure_of(self.criterion)
+
+    @property
+    def breakdown(self) -> int | None:
+        """Found by leaving out first what speaks most for the better model, by the jackknife and
+        the normal distribution.
+        """
+        if self.direction is None:
+            return None
+        parts = self.n * np.sort(
+            self.contributions if self.direction == "P" else -self.contributions
+        )
+        left = np.arange(self.n, 0, -1)
+        sums, squares = (np.cumsum(part[::-1])[::-1] for part in (parts, parts**2))
+        variance = np.maximum(squares - sums**2 / left, 0.0) / np.maximum(left - 1, 1)
+        tail = self.alpha / 2 if self.alternative == "two-sided" else self.alpha
+        shown = -sums / left - self.margin > -ndtri(tail) * np.sqrt(variance / left)
+        shown[-MINIMUM_OBSERVATIONS:] = False
+        return int(np.argmin(shown))
 
     @property
     def ksd_tests(self) -> tuple[ComparisonResult, ...]:
@@ -325,7 +381,7 @@ class ComparisonResult(DifferenceResult):
             )
             return f"H0: {p} and {q} {equal};  H1: one fits better{by_margin(self.margin)}"
         null = (
-            f"KSD({p})^2 - KSD({q})^2 <= {number(self.margin)}"
+            f"{self.measure} of {p} - that of {q} <= {number(self.margin)}"
             if self.margin
             else f"{p} fits at least as well as {q}"
         )
@@ -343,9 +399,7 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def summary(self) -> Table:
-        return self._estimates(
-            "squared KSD", (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error)
-        )
+        return self._estimates(self.measure, *self.estimates)
 
     @property
     def hypotheses(self) -> Table:
@@ -379,8 +433,7 @@ class ComparisonResult(DifferenceResult):
             "",
             f"T = {self.statistic:.3f}, {self.pvalue_line}, n = {self.n}; {self.variance} variance",
             f"p-value  {self.calibration}",
-            f"kernel   {visible(self.kernel)}",
-            f"operator {visible(self.operator)}",
+            *criterion_lines(self),
         ]
         if self.diagnostics is not None:
             lines += self.diagnostics.lines(self.names)

@@ -18,11 +18,18 @@ from .._text import number, pvalue_text, rhat_text, visible
 if TYPE_CHECKING:
     from .base import DifferenceResult, TestResult
     from .comparison import ComparisonResult
+    from .ranking import RankResult
 
 ROLES = ("P", "Q")  # the models of a comparison, in formulas and where they have no names
 NOISY = 0.2  # share of MCMC error in the variance from which it is warned of
 SHIFTED = 0.5  # of T, by the chains' starting points
 POWER = 0.8  # of the new sample that would settle it
+MEASURES = {
+    "ksd": "squared KSD",
+    "fisher": "Fisher score",
+    "conditional": "conditional log loss",
+    "log": "log loss",
+}
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,18 @@ def mark_withheld(text: str, result: TestResult) -> str:
     return text if result.withheld is None else f"{text} (withheld)"
 
 
+def measure_of(criterion: str) -> str:
+    """What a criterion measures, in words."""
+    return MEASURES.get(criterion, f"mean {criterion}")
+
+
+def criterion_lines(result: ComparisonResult | RankResult) -> list[str]:
+    """By what the models are compared."""
+    if result.criterion != "ksd":
+        return [f"criterion {visible(result.criterion)}"]
+    return [f"kernel   {visible(result.kernel)}", f"operator {visible(result.operator)}"]
+
+
 def sentence_of(result: ComparisonResult) -> str:
     """The verdict; with the models and their names exchanged it is the same."""
     if result.disputed:
@@ -162,9 +181,11 @@ def sentence_of(result: ComparisonResult) -> str:
             else result.pvalue
         )
         by = by_margin(result.margin) + by_which(result)
-        return f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)})."
+        caution = f", {result.caution}" if result.caution else ""
+        return f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)}){caution}."
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
-        return "The models are indistinguishable on this data: their scores agree to rounding."
+        agree = "scores" if result.criterion == "ksd" else "losses"
+        return f"The models are indistinguishable on this data: their {agree} agree to rounding."
     whether = f" whether one fits better{by_margin(result.margin)}" if result.margin else ""
     size = size_to_settle(result)
     if not result.n < size < math.inf:

@@ -262,12 +262,13 @@ def check_comparison(result: ComparisonResult, withheld: bool) -> None:
     better = result.better_role
     rejected = better is not None and (result.alternative == "two-sided" or better == "Q")
     need(withheld or result.reject == rejected, "the decision does not follow from the p-values")
-    sizes = abs(result.ksd_p) + abs(result.ksd_q)
+    (p, p_error), (q, q_error) = result.estimates
+    sizes = abs(p) + abs(q)
     need(
-        close(result.difference, result.ksd_p - result.ksd_q, sizes),
+        close(result.difference, p - q, sizes),
         "the discrepancies do not add up",
     )
-    need(not (result.ksd_p_error < 0 or result.ksd_q_error < 0), "a standard error is negative")
+    need(not (p_error < 0 or q_error < 0), "a standard error is negative")
     check_contributions(result.contributions, result.n, result.difference)
     for name, array in (("kept", result.kept), ("order", result.order)):
         need(
@@ -302,18 +303,24 @@ def check_ranking(result: RankResult, withheld: bool) -> None:
     count = len(result.names)
     need(result.correction in CORRECTIONS, f"the correction is {result.correction!r}")
     need(count >= 2 and len(set(result.names)) == count, "names of models are missing or double")
-    for name in ("ksd", "ksd_errors", "selective_pvalues"):
-        need(getattr(result, name).shape == (count,), f"{name} is not of {count} models")
+    values, errors = result.estimates
+    for name in ("ksd", "ksd_errors", "losses", "loss_errors", "selective_pvalues"):
+        own = getattr(result, name)
+        need(own is None or own.shape == (count,), f"{name} is not of {count} models")
+    need(
+        (result.criterion == "ksd") == (result.losses is None) == (result.loss_errors is None),
+        "losses and the criterion do not go together",
+    )
     for name in ("differences", "standard_errors", "pvalues", "lower"):
         need(getattr(result, name).shape == (count, count), f"{name} is not of {count} models")
-    for values in (result.pvalues, result.selective_pvalues):
-        need(((values >= 0) & (values <= 1)).all(), "a p-value is not between 0 and 1")
+    for own in (result.pvalues, result.selective_pvalues):
+        need(((own >= 0) & (own <= 1)).all(), "a p-value is not between 0 and 1")
     need(
-        not (result.ksd_errors < 0).any() and not (result.standard_errors < 0).any(),
+        not (errors < 0).any() and not (result.standard_errors < 0).any(),
         "a standard error is negative",
     )
-    sizes = np.abs(result.ksd)[:, None] + np.abs(result.ksd)
-    apart = np.abs(result.differences - (result.ksd[:, None] - result.ksd))
+    sizes = np.abs(values)[:, None] + np.abs(values)
+    apart = np.abs(result.differences - (values[:, None] - values))
     need((apart <= CLOSE * sizes).all(), "differences are not those of the discrepancies")
     need(close(result.pvalue, float(result.pvalues.min()), 1.0), "the p-value is not the smallest")
     shown = result.shown_worse.any() if result.tests else result.pvalue <= result.alpha
