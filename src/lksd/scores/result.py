@@ -31,10 +31,12 @@ BY_ROW = (
     "meeting_times",
     "converged",
     "observed",
+    "losses",
+    "loss_errors",
 )
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
-TEXTS = ("notes", "columns")
+TEXTS = ("notes", "columns", "criteria")
 # of arrays; others are real
 KINDS = {
     "index": "iu",
@@ -87,6 +89,10 @@ class ScoreEstimate:
         without it.
     columns : tuple of str, optional
         The names of the data's columns, where they had names.
+    criteria : tuple of str
+        The additive criteria whose losses were computed with the scores.
+    losses, loss_errors : (n, criteria) arrays, optional
+        The loss of each observation by each of them, and its Monte Carlo standard error.
     method, notes
         How the scores were made.
     """
@@ -110,6 +116,9 @@ class ScoreEstimate:
     support: Support | None = None
     observed: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
+    criteria: tuple[str, ...] = ()
+    losses: np.ndarray | None = None
+    loss_errors: np.ndarray | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
     vocabulary = None  # words are what models know
