@@ -6,7 +6,7 @@ from . import _stop as _stop  # before the imports below, which take their time
 
 from importlib.metadata import version
 
-from . import adapters, graphs, kernels, models, samplers, statistics, stein
+from . import adapters, criteria, graphs, kernels, models, samplers, statistics, stein
 from ._jax import clear_caches
 from ._validation import LksdWarning
 from .domains import discrete_operators
@@ -52,6 +52,7 @@ __all__ = [
     "compare",
     "compare_pointwise",
     "compare_scores",
+    "criteria",
     "discrete_operators",
     "estimate_scores",
     "goodness_of_fit",

@@ -131,15 +131,23 @@ COPIES = (
 )
 
 
-def row_doubts(case: Case, x: np.ndarray, ids: np.ndarray | None = None) -> Doubts:
+def row_doubts(
+    case: Case,
+    x: np.ndarray,
+    ids: np.ndarray | None = None,
+    family: list[Hypothesis] | None = None,
+) -> Doubts:
     """Of single observations; ``x`` are the data in their own coordinates, and ``ids`` name their
-    rows.
+    rows. They are looked for in the ``family``, by default that of the case.
     """
-    ids = np.arange(len(case.family[0].x)) if ids is None else ids
+    family = case.family if family is None else family
+    if not family:
+        return Doubts()
+    ids = np.arange(len(family[0].x)) if ids is None else ids
     doubts = Doubts()
     for suspects in (
-        Suspects(far_rows(case.family), *FAR_FROM_OTHERS),
-        Suspects(copied_rows(x, case.family[0]), *COPIES),
+        Suspects(far_rows(family), *FAR_FROM_OTHERS),
+        Suspects(copied_rows(x, family[0]), *COPIES),
     ):
         if suspects.rows.any():
             doubts = doubts.also(doubt_of(case, suspects, ids))

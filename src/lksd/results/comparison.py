@@ -18,6 +18,7 @@ from ..statistics.ustatistic import Components
 from .base import DifferenceResult
 from .details import (
     Diagnostics,
+    Pointwise,
     Words,
     both_pvalues,
     by_margin,
@@ -113,6 +114,13 @@ class ComparisonResult(DifferenceResult):
     loss_p, loss_q, loss_p_error, loss_q_error
         The mean losses by an additive ``criterion``, smaller where the model fits better, and their
         standard errors; NaN with the KSD.
+    beside : tuple of ComparisonResult
+        What the secondary criteria say, each in a result of its own, with p-values that are
+        adjusted for all of them.
+    pointwise : Pointwise or None
+        The loss of each observation by each additive criterion.
+    table : data frame
+        A row for each criterion, the one that decides first.
     caution : str or None
         That few observations decide, where leaving them out would change the verdict.
     breakdown : int or None
@@ -170,6 +178,8 @@ class ComparisonResult(DifferenceResult):
     loss_p_error: float = math.nan
     loss_q_error: float = math.nan
     caution: str | None = None
+    beside: tuple[ComparisonResult, ...] = ()
+    pointwise: Pointwise | None = None
 
     @property
     def estimates(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -233,10 +243,11 @@ class ComparisonResult(DifferenceResult):
                 f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings."
             )
         called = (str(names[0]), str(names[1]))
-        tests = tuple(one.with_names(called) for one in self.tests)
-        return replace(
-            self, names=called, tests=tests, mmd=self.mmd and replace(self.mmd, names=called)
+        tests, beside = (
+            tuple(one.with_names(called) for one in part) for part in (self.tests, self.beside)
         )
+        mmd = self.mmd and replace(self.mmd, names=called)
+        return replace(self, names=called, tests=tests, beside=beside, mmd=mmd)
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -402,6 +413,46 @@ class ComparisonResult(DifferenceResult):
         return self._estimates(self.measure, *self.estimates)
 
     @property
+    def criteria(self) -> Table:
+        """What every criterion says, the one that decides first."""
+        rows = []
+        for one in (self, *self.beside):
+            low, high = one.confidence_interval()
+            better = "withheld" if one.withheld else one.favours or ""
+            cells = (number(one.difference), number(one.standard_error))
+            interval = f"[{number(low)}, {number(high)}]"
+            rows.append((one.criterion, *cells, interval, pvalue_cell(one.smaller_pvalue), better))
+        header = ("criterion", self.subtraction, "std. error", "95 % interval", "p", "better")
+        return Table(header, rows, left=(0, 5))
+
+    @property
+    def table(self):
+        """What every criterion says, as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "table needs pandas, which is not installed. Run: pip install pandas"
+            ) from error
+        rows = []
+        for one in (self, *self.beside):
+            low, high = one.confidence_interval()
+            share = None if one.diagnostics is None else one.diagnostics.noise_share
+            rows.append(
+                {
+                    "criterion": one.criterion,
+                    "difference": one.difference,
+                    "standard_error": one.standard_error,
+                    "lower": low,
+                    "upper": high,
+                    "pvalue": one.smaller_pvalue,
+                    "mcmc_share": 0.0 if share is None else share,
+                    "favours": one.favours,
+                }
+            )
+        return pandas.DataFrame(rows).set_index("criterion")
+
+    @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
         rows = []
@@ -437,6 +488,8 @@ class ComparisonResult(DifferenceResult):
         ]
         if self.diagnostics is not None:
             lines += self.diagnostics.lines(self.names)
+        if self.beside:
+            lines += ["", *self.criteria.lines()]
         if self.tests or self.mmd is not None:
             lines += ["", *self.hypotheses.lines()]
         if self.words is not None:

@@ -19,7 +19,7 @@ from ..statistics.nulls import NULLS, Bootstrap, NullDistribution
 from ..statistics.ustatistic import Components
 from .base import CHECKED, READABLE, SCHEMA, DifferenceResult, TestResult
 from .comparison import ComparisonResult, MMDResult
-from .details import Diagnostics, Unconverged, Words
+from .details import Diagnostics, Pointwise, Unconverged, Words
 from .fit import GoodnessOfFitResult
 from .ranking import RankResult
 from .records import MissingClass, decode, record_checksum
@@ -31,6 +31,7 @@ RECORDS = (
     RankResult,
     Components,
     Diagnostics,
+    Pointwise,
     Unconverged,
     Words,
 )
@@ -50,6 +51,7 @@ TYPES: dict[str, Any] = {
     "RankResult": RankResult,
     "MMDResult": MMDResult,
     "Diagnostics": Diagnostics,
+    "Pointwise": Pointwise,
     "Words": Words,
 }
 
@@ -280,12 +282,20 @@ def check_comparison(result: ComparisonResult, withheld: bool) -> None:
     if result.diagnostics is not None:
         for each in (result.diagnostics.rhats, result.diagnostics.esses):
             need(each is None or each.shape == (result.n,), "diagnostics are not of n observations")
-    for one in (*result.tests, *(() if result.mmd is None else (result.mmd,))):
+    check_pointwise(result.pointwise, result.n, 2)
+    for one in (*result.tests, *result.beside, *(() if result.mmd is None else (result.mmd,))):
         need(
             one.n == result.n and one.alpha == result.alpha,
             "tests of one result differ in n or level",
         )
         check_result(one, withheld and not one.reject)
+
+
+def check_pointwise(found: Pointwise | None, n: int, models: int) -> None:
+    if found is not None:
+        shape = (n, models, len(found.criteria))
+        for part in (found.losses, found.errors):
+            need(part.shape == shape, f"pointwise losses of shape {part.shape}, not {shape}")
 
 
 def check_contributions(parts: np.ndarray, n: int, total: float) -> None:
@@ -326,7 +336,8 @@ def check_ranking(result: RankResult, withheld: bool) -> None:
     shown = result.shown_worse.any() if result.tests else result.pvalue <= result.alpha
     need(withheld or result.reject == bool(shown), "the decision does not follow from the p-values")
     need(len(result.diagnostics) in (0, count), "diagnostics are not of the models")
-    for one in result.tests:
+    check_pointwise(result.pointwise, result.n, count)
+    for one in (*result.tests, *result.beside):
         need(
             one.n == result.n and set(one.names) == set(result.names),
             "tests of one result differ in n or models",

@@ -12,6 +12,7 @@ from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .base import TestResult
 from .details import (
     Diagnostics,
+    Pointwise,
     by_margin,
     criterion_lines,
     mark_withheld,
@@ -47,6 +48,11 @@ class RankResult(TestResult):
     ksd, ksd_errors : (M,) arrays
         Squared discrepancies (U-statistics, so they may be negative) and their standard errors; NaN
         where none were computed.
+    beside : tuple of RankResult
+        The rankings by the secondary criteria.
+    pointwise : Pointwise or None
+        The loss of each observation by each additive criterion; the models in the order in which
+        they were given.
     losses, loss_errors : (M,) arrays or None
         The mean losses by an additive ``criterion`` and their standard errors; None with the KSD.
     differences, standard_errors : (M, M) arrays
@@ -85,6 +91,8 @@ class RankResult(TestResult):
     criterion: str = "ksd"
     losses: np.ndarray | None = None
     loss_errors: np.ndarray | None = None
+    beside: tuple[RankResult, ...] = ()
+    pointwise: Pointwise | None = None
 
     @property
     def estimates(self) -> tuple[np.ndarray, np.ndarray]:

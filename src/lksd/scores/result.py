@@ -143,6 +143,16 @@ class ScoreEstimate:
         chosen: dict[str, Any] = {name: self.part(name)[number] for name in PARTS}
         return replace(self, operator=self.operators[number], **chosen)
 
+    def loss(self, criterion: str, kind: str = "losses") -> np.ndarray:
+        """The losses by one of the criteria, or its ``loss_errors``."""
+        if self.losses is None or criterion not in self.criteria:
+            known = ", ".join(self.criteria) or "none"
+            raise ValueError(
+                f"criterion: expected one whose losses were computed with the scores ({known}); "
+                f"got {criterion!r}. Give estimate_scores criteria={criterion!r}."
+            )
+        return getattr(self, kind)[:, self.criteria.index(criterion)]
+
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""
         write_scores(self, path)
