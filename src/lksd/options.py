@@ -51,13 +51,13 @@ class Decision(Record):
 
     Parameters
     ----------
-    alternative : "greater" or "two-sided"
-        H1: Q fits better; or: one of them fits better.
+    alternative : "two-sided" or "greater"
+        H1: one of them fits better; or: Q fits better.
     alpha : float
         The level of the test.
     margin : float
-        A difference of the squared discrepancies that is too small to matter: H0 is
-        KSD_P^2 - KSD_Q^2 <= margin.
+        A difference that is too small to matter, in units of the criterion that decides: H0 is
+        that the loss, or squared discrepancy, of P exceeds that of Q by at most the margin.
     variance : "auto", "jackknife", "ustat", "vstat" or "regularised"
         The paper's estimators, and one that is made for (nearly) identical models. "auto" is the
         jackknife, and the regularised one where the U-statistic is nearly degenerate and
@@ -299,6 +299,6 @@ def check_steps(name: str, value: Any, least: int) -> int:
 
 
 # The paper's settings: of all tests, and of the chains for real data and for sweeps over documents.
-PAPER = Decision(variance="jackknife", calibration="normal")
+PAPER = Decision(alternative="greater", variance="jackknife", calibration="normal")
 PAPER_CHAINS = Chains(warmup=200, draws=500, chains=1, exact=False, control_variates="none")
 PAPER_SWEEPS = replace(PAPER_CHAINS, warmup=80, draws=20)
