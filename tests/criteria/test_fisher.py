@@ -8,6 +8,7 @@ from scipy import stats
 
 import lksd
 from lksd.criteria.dataflow import depends_on
+from lksd.models.base import draw
 
 RNG = np.random.default_rng(3)
 WEIGHT = RNG.normal(size=(6, 2))
@@ -144,7 +145,7 @@ def test_a_scale_mixture_by_quadrature_has_honest_errors_and_no_bias():
 def test_positive_data_are_scored_in_coordinates_without_a_boundary():
     """In u = log x, with the Jacobian, also by chains."""
     model = Gamma()
-    x = np.stack([model.sample(jax.random.key(i))[1] for i in range(80)]).astype(float)
+    x = draw(model, 80, 0)
     u = np.log(x)
     wanted = by_differentiation(
         lambda v: model.log_density(jnp.exp(v)) + jnp.sum(v), u, u.var(0, ddof=1)
@@ -158,7 +159,7 @@ def test_directions_are_scored_on_the_sphere():
     """E[|grad log p|^2 + Laplacian of log p] = 0 on draws, at any extension of the density."""
     means = np.eye(3)[:2]
     model = lksd.models.VonMisesFisherMixture([0.4, 0.6], means, [3.0, 6.0])
-    x = np.stack([model.sample(jax.random.key(i))[1] for i in range(2_000)]).astype(float)
+    x = draw(model, 2_000, 0)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     scores = lksd.estimate_scores(model, x, criteria="fisher")
     tangent = scores.score - x * np.sum(x * scores.score, 1, keepdims=True)

@@ -21,7 +21,7 @@ from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .chains import chain_doubts, diagnose
 from .contrasts import Contrasts, against_last, family_of, said_of_pairs, said_of_size, studentise
-from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes
+from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes, varying
 from .hypotheses import Hypothesis
 from .losses import Losses
 from .mmd import MMDTest, mmd_test, with_mmd
@@ -97,7 +97,9 @@ def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
     result = decide(tests, decision)[0]
     case = Case(lambda: result, [losses], test, verdict)
     caution = few_decide(case, losses.scores[0] - losses.scores[1])
-    return replace(result, caution=caution, notes=(*result.notes, *serial_notes(tests[0].rows)))
+    return replace(
+        result, caution=caution, notes=(*result.notes, *serial_notes(varying(tests[0].rows)))
+    )
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:

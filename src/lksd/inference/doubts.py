@@ -267,8 +267,13 @@ def coincidence(column: Float[np.ndarray, " n"]) -> float:
 
 def contribution_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     """Of each of several differences the parts of the observations, in the order given."""
-    live = rows[np.ptp(rows, axis=1) > 0]
+    live = varying(rows)
     return (*serial_notes(live), *carrying_notes(live))
+
+
+def varying(rows: Float[np.ndarray, "A n"]) -> Float[np.ndarray, "B n"]:
+    """Those of differences that are not the same at all observations."""
+    return rows[np.ptp(rows, axis=1) > 0]
 
 
 def carried_shares(rows: Float[np.ndarray, "A n"]) -> tuple[int, Float[np.ndarray, " A"]]:

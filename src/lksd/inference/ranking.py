@@ -19,7 +19,7 @@ from ..statistics.multiplicity import Adjusted, adjust, selective_pvalues
 from ..statistics.nulls import Edgeworth, largest_of
 from .chains import chain_doubts, chain_quality
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
-from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes
+from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes, varying
 from .hypotheses import Hypothesis
 from .losses import Losses
 
@@ -74,7 +74,7 @@ def rank_losses(losses: Losses, names: tuple[str, ...], options: Options) -> Ran
     case = Case(lambda: result, [losses], test, lambda one: frozenset(one.better))
     found = [few_decide(case, one - other) for one, other in combinations(losses.scores, 2)]
     cautions = [f"the ranking is {one}." for one in dict.fromkeys(filter(None, found))]
-    return replace(result, notes=(*result.notes, *cautions, *serial_notes(tests[0].rows)))
+    return replace(result, notes=(*result.notes, *cautions, *serial_notes(varying(tests[0].rows))))
 
 
 def best_of(case: Case) -> Case:

@@ -72,7 +72,7 @@ def headline(result: ComparisonResult) -> str:
     said = result.with_names([short_name(name) for name in result.names]).sentence
     said = f"{said.removesuffix('.').partition('; ')[0]}." if result.beside else said
     if result.better_role is None:
-        said = said.split(": a new sample" if said.startswith("Undecided") else ":")[0]
+        said = said.split(": a new sample" if ": a new sample" in said else ":")[0]
     return in_lines(said.removesuffix(".") + ".", max(60, 95 - max(map(len, result.names))))
 
 

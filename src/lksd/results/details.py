@@ -214,14 +214,15 @@ def sentence_of(result: ComparisonResult) -> str:
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
         agree = "scores" if result.criterion == "ksd" else "losses"
         return f"The models are indistinguishable on this data: their {agree} agree to rounding."
-    whether = f" whether one fits better{by_margin(result.margin)}" if result.margin else ""
-    size = size_to_settle(result)
+    size, p = size_to_settle(result), both_pvalues(result)
+    open_still = f"Undecided whether one fits better{by_margin(result.margin)}"
+    if not result.margin:
+        open_still = "No difference found" if result.alternative == "two-sided" else "Undecided"
     if not result.n < size < math.inf:
-        return f"Undecided{whether} ({both_pvalues(result)}){others_say(result)}."
+        return f"{open_still} ({p}){others_say(result)}."
     return (
-        f"Undecided{whether} ({both_pvalues(result)}){others_say(result)}: a new sample of "
-        f"{size:,.0f} would settle it with probability {POWER:g} if the true difference equals the "
-        "estimate."
+        f"{open_still} ({p}): a new sample of {size:,.0f} would settle it with probability "
+        f"{POWER:g} if the true difference equals the estimate{others_say(result)}."
     )
 
 

@@ -36,6 +36,7 @@ BY_ROW = (
 )
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
+TABLES = ("meeting_times", "losses", "loss_errors")  # with a second axis
 TEXTS = ("notes", "columns", "criteria")
 # of arrays; others are real
 KINDS = {
@@ -512,9 +513,13 @@ def check_whole(scores: ScoreEstimate) -> None:
         if value is not None and (
             value.dtype.kind not in kinds
             or value.shape[:1] != (n,)
-            or value.ndim > 1 + (name == "meeting_times")
+            or value.ndim > 1 + (name in TABLES)
         ):
             raise ValueError(f"{name} has type {value.dtype} and shape {value.shape}")
+    for name in ("losses", "loss_errors"):
+        width = None if getattr(scores, name) is None else getattr(scores, name).shape[1:]
+        if width not in ((len(scores.criteria),), None if not scores.criteria else ()):
+            raise ValueError(f"{name} are not those of {len(scores.criteria)} criteria")
     if not n or (scores.index < 0).any() or (scores.divergences < 0).any() or scores.seed < 0:
         raise ValueError("an id, a count or the seed is negative, or nothing is there")
     for score, error, means in zip(*(scores.part(name) for name in PARTS), strict=True):
