@@ -42,8 +42,9 @@ from .scores import ScoreEstimate
 from .scores.averages import average
 from .scores.batches import Setup
 from .scores.checkpoint import as_checkpoint
-from .scores.estimate import Estimation, takes_gradients
+from .scores.estimate import Estimation
 from .scores.identity import check_identities
+from .scores.plans import takes_gradients
 from .stein import SteinOperator
 from .supports import Coordinates, Support
 

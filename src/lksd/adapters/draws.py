@@ -23,7 +23,7 @@ from ..scores.convergence import (
     said_of_unconverged,
     worst_rhat_and_ess,
 )
-from ..scores.estimate import BATCHES
+from ..scores.plans import BATCHES
 from ..scores.result import ScoreEstimate
 from ._files import as_arrays, first_of, read_draws
 

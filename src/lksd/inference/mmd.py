@@ -23,7 +23,7 @@ from .._validation import (
 from ..domains import Domain, Prepared
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from ..models import Simulates
-from ..models.base import draw
+from ..models.simulation import draw
 from ..options import Decision
 from ..results.comparison import MMDResult
 from ..results.records import as_settings

@@ -28,9 +28,8 @@ from .base import (
     Simulates,
     SimulatesLikelihood,
     Starts,
-    of_length,
-    start_of,
 )
+from .simulation import of_length, start_of
 
 FACTS = (
     "n_values",

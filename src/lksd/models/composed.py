@@ -23,9 +23,8 @@ from .base import (
     LatentVariableModel,
     Simulates,
     Smooths,
-    simulation,
-    start_of,
 )
+from .simulation import simulation, start_of
 
 # as fields; integers, booleans and strings are static
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)

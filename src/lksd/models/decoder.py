@@ -11,7 +11,8 @@ import numpy as np
 
 from .._jax import as_float64
 from .._text import reason_of
-from .base import LatentVariableModel, simulation
+from .base import LatentVariableModel
+from .simulation import simulation
 
 LOG_2PI = np.log(2 * np.pi)
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from .._jax import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel, as_columns, check_columns, simulation
+from .base import LatentVariableModel, as_columns, check_columns
+from .simulation import simulation
 
 LOG_2PI = np.log(2 * np.pi)
 

@@ -17,7 +17,8 @@ from scipy.special import gammaln, xlogy
 from .._jax import as_float64
 from .._validation import check_finite
 from ..stein.base import TOLERANCE
-from .base import LatentVariableModel, as_columns, check_columns, simulation
+from .base import LatentVariableModel, as_columns, check_columns
+from .simulation import simulation
 
 
 class FiniteMixture(LatentVariableModel):

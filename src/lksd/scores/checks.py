@@ -14,7 +14,8 @@ from jaxtyping import Real, UInt64
 from .._documents import numbered
 from .._text import reason_of
 from ..models import LDA, LatentVariableModel
-from ..models.base import Simulates, SimulatesLikelihood, Starts, of_length
+from ..models.base import Simulates, SimulatesLikelihood, Starts
+from ..models.simulation import of_length
 from ..samplers.base import split_latent
 from .chains import own_start
 

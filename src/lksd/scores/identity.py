@@ -23,23 +23,16 @@ from .._keys import simulation_key
 from .._text import reason_of
 from .._validation import warn
 from ..models import PosteriorPredictive
-from ..models.base import (
-    Discrete,
-    HasGibbs,
-    HasPosterior,
-    Simulates,
-    float64_leaves,
-    kind_of,
-    of_length,
-)
+from ..models.base import Discrete, HasGibbs, HasPosterior, Simulates, float64_leaves, kind_of
 from ..models.behaviour import behaviour
+from ..models.simulation import of_length
 from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
 from .chains import Point, conditional_score, control_variate, model_at
 from .checks import check_model, checked_latent, kinds, latent_shapes
-from .estimate import choose_sampler
 from .exact import check_exact, exact_at, exact_score, has_exact_ratios
+from .plans import choose_sampler
 from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 

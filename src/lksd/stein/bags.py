@@ -285,11 +285,10 @@ def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
         # Most documents at once, or one by one where only those that repeat a word often have such
         # a change.
         for i in [slice(None)] if documents.mean() > 0.5 else np.flatnonzero(documents):
-            staying, moving = (
-                profiles[i, group - meeting.lowest],
-                profiles[i, group : group + groups],
+            moving = profiles[i, group : group + groups]
+            values[:, group, i] = np.einsum(
+                "sm,...m->s...m", y.stay, profiles[i, group - meeting.lowest]
             )
-            values[:, group, i] = np.einsum("sm,...m->s...m", y.stay, staying)
             values[:, group, i] += np.einsum("...sgm,...gm->s...m", weights[i], moving)
     return values
 
@@ -328,13 +327,8 @@ def slopes(meeting: Meeting, values: Float[np.ndarray, "S G n m"], same: bool) -
         found = found._replace(
             change=np.where(x.owner[found.move_x] == y.owner[found.move_y], 0.0, found.change)
         )
-    n, m, own, owner = (
-        len(x.squares),
-        len(y.squares),
-        x.own - meeting.lowest,
-        x.owner.take(crossed.move),
-    )
-    before = (own.take(crossed.move) * n + owner) * m + crossed.document
+    n, m, own = len(x.squares), len(y.squares), x.own - meeting.lowest
+    before = (own.take(crossed.move) * n + x.owner.take(crossed.move)) * m + crossed.document
     after = before - crossed.overlap * (n * m)
     moves = []
     for value, weights in zip(values, y.weights, strict=True):
