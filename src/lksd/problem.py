@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._keywords import Options
 from ._progress import progress_wanted
 from ._validation import (
     MINIMUM_OBSERVATIONS,
@@ -22,7 +21,7 @@ from ._validation import (
 )
 from .domains import Domain, Observations, is_estimate, read_data
 from .engines import Engine, opened
-from .inference.contrasts import check_pairs_of
+from .inference.contrasts import pairs_of
 from .inference.hypotheses import Hypothesis, prepared_family
 from .inference.matching import (
     at_data,
@@ -35,8 +34,9 @@ from .inference.matching import (
 )
 from .inference.smoothing import Rung, rungs, warn_of_isolation
 from .models import IsMixture, LatentVariableModel, SimulatesLikelihood
-from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
+from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Options, Run
 from .results import ComparisonResult
+from .results.details import ROLES
 from .samplers import NUTS, Exchange
 from .scores import ScoreEstimate
 from .scores.averages import average
@@ -101,7 +101,7 @@ class Named(NamedTuple):
 
     def name(self, result: ComparisonResult) -> ComparisonResult:
         """The result with the names of its models."""
-        return result.with_names(self.names) if self.has_names else result
+        return result if self.names == ROLES else result.with_names(self.names)
 
     @property
     def has_names(self) -> bool:
@@ -198,7 +198,9 @@ class Problem:
                     f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got "
                     f"{model!r}. Give an instance."
                 )
-        check_pairs_of(decision.pairs, x)
+        pairs = decision.pairs
+        if pairs is not None and (n := len(x) if hasattr(x, "__len__") else x.shape[0]) > 1:
+            pairs_of(pairs, n)
         domain, data, models = read_data(
             x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS
         )
@@ -216,8 +218,11 @@ class Problem:
         estimates = {
             name: one for name, one in zip(named.names, models, strict=True) if is_estimate(one)
         }
-        operators = common_operators(
-            domain, models, estimates, domain.papers_operators(operator) if paper else operator
+        wanted = domain.papers_operators(operator) if paper else operator
+        operators = (
+            common_operators(domain, models, estimates, wanted)
+            if estimates
+            else domain.operators(wanted, models)
         )
         if single and len(operators) > 1:
             raise ValueError(
@@ -254,7 +259,7 @@ class Problem:
             operators,
             tuple(supports),
             kernel,
-            read_holdout(domain, data, reading.holdout),
+            None if reading.holdout is None else read_holdout(domain, data, reading.holdout),
             options,
             paper,
             (*data.notes, *untied, *domain.notes),
@@ -262,13 +267,11 @@ class Problem:
 
     def notes_with(self, findings: Findings) -> tuple[str, ...]:
         """What a reader should know of the data, of the scores, and of the units of the test."""
-        roles = [
-            f"{name}: " if role else ""
-            for name, role in zip(self.named.names, self.named.roles, strict=True)
-        ]
         own = [
-            f"{role}{note}"
-            for role, one in zip(roles, findings.scores, strict=True)
+            f"{name}: {note}" if role else note
+            for name, role, one in zip(
+                self.named.names, self.named.roles, findings.scores, strict=True
+            )
             for note in one.notes
         ]
         return (*self.notes, *own, *findings.prepared.notes)
@@ -343,7 +346,7 @@ def running(run: Run) -> Iterator[Engine]:
 
 def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:
     """Other observations, in the columns and coordinates of the data."""
-    if holdout is None or domain.discrete:
+    if domain.discrete:
         return holdout  # which is refused with integers
     return domain.transform(
         "holdout", check_reals("holdout", in_columns(data.columns, holdout, "holdout"))
@@ -356,11 +359,7 @@ def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:
 def common_operators(
     domain: Domain, models: list[Any], estimates: dict[str, Any], operator: Any
 ) -> tuple[SteinOperator, ...]:
-    """The operators that all scores belong to: those of scores that are given, else as
-    asked for.
-    """
-    if not estimates:
-        return domain.operators(operator, models)
+    """The operators of the scores that are given, to which those of the other models belong too."""
     given = [one.operators for one in estimates.values()]
     if any(not same(given[0], other) for other in given[1:]):
         raise ValueError(

@@ -11,7 +11,6 @@ from ._keywords import (
     CompareScoresKeywords,
     FitScoresKeywords,
     GoodnessOfFitKeywords,
-    Options,
     RankKeywords,
     RankScoresKeywords,
     verb,
@@ -22,6 +21,7 @@ from .inference.goodness_of_fit import conclude_fit
 from .inference.hypotheses import given_family
 from .inference.mmd import check_samples
 from .inference.ranking import conclude_ranking
+from .options import Options
 from .problem import Findings, Named, Problem, check_names, running
 from .results import ComparisonResult
 from .results.fit import GoodnessOfFitResult

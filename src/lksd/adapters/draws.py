@@ -15,7 +15,6 @@ from .._text import reason_of
 from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
 from ..domains.reals import check_support
 from ..scores.averages import average
-from ..scores.checks import row_digests
 from ..scores.convergence import (
     LEAST_DRAWS,
     disagreement,
@@ -24,7 +23,7 @@ from ..scores.convergence import (
     worst_rhat_and_ess,
 )
 from ..scores.plans import BATCHES
-from ..scores.result import ScoreEstimate
+from ..scores.result import ScoreEstimate, row_digests
 from ._files import as_arrays, first_of, read_draws
 
 # chains that are still where they began, at more than this share of the observations

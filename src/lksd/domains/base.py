@@ -166,6 +166,9 @@ def read_data(
 def domain_of(models: dict[str, Any]) -> type[Domain]:
     """The kind of data that all models describe."""
     kinds = {name: kind_of(model) for name, model in models.items()}
+    own = set(kinds.values())
+    if len(own) == 1:
+        return DOMAINS[own.pop()]
     words = {name: DOMAINS[kind].describes for name, kind in kinds.items()}
     if len(set(words.values())) > 1:
         said = " and ".join(f"{name} describes {what}" for name, what in words.items())
@@ -173,13 +176,12 @@ def domain_of(models: dict[str, Any]) -> type[Domain]:
             f"{joined(models)}: expected models of the same kind of data; {said}. Compare models "
             "of the same data."
         )
-    own = set(kinds.values())
-    if "directions" in own and len(own) > 1:
+    if "directions" in own:
         raise ValueError(
             "p and q: expected models of the same kind of data; one takes unit vectors alone. "
             "Compare like with like."
         )
-    return DOMAINS[own.pop() if len(own) == 1 else "categories"]
+    return DOMAINS["categories"]
 
 
 def kind_of(model: Any) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._keywords import Options
 from ..domains import Domain, Integers
 from ..engines import Engine
-from ..options import Decision
+from ..options import Decision, Options
 from ..results.comparison import ComparisonResult
 from ..results.details import Words
 from ..results.records import read_only
@@ -226,10 +225,8 @@ def record(
     test: Contrasts, decision: Decision, null: NullDistribution, pvalue: float, reverse: float
 ) -> ComparisonResult:
     n, rows = test.rows.shape[1], test.sums.model_rows
-    ksd_p, ksd_q = (float(ksd) for ksd in ustatistic.u_statistic(rows))
-    ksd_p_error, ksd_q_error = (
-        math.sqrt(variance / n) for variance in ustatistic.jackknife_variance(rows)
-    )
+    ksd_p, ksd_q = map(float, ustatistic.u_statistic(rows))
+    ksd_p_error, ksd_q_error = map(math.sqrt, ustatistic.jackknife_variance(rows) / n)
     towards_p = decision.two_sided and test.estimate[0] < 0
     result = ComparisonResult(
         statistic=float(test.statistics(-decision.margin if towards_p else decision.margin)[0]),

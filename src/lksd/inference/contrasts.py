@@ -44,12 +44,6 @@ CLAIMED = 100  # observations from which on tests are held to their level (docs/
 DEGENERATE = 0.1
 
 
-def check_pairs_of(pairs: int | None, x: Any) -> None:
-    """There are as many pairs of observations as are to be taken, and enough of them."""
-    if pairs is not None and (n := len(x) if hasattr(x, "__len__") else x.shape[0]) > 1:
-        pairs_of(pairs, n)
-
-
 def pairs_of(pairs: int | None, n: int) -> int | None:
     """How many pairs of n observations to take; None for all of them."""
     if pairs is None or pairs >= n * (n - 1) // 2:
@@ -153,31 +147,27 @@ def studentise(
         else None
     )
     whole = decision.guarded and weights is not None  # for the expansion beside the bootstrap
-    against = against_last(models)
-
-    def sums(number: int) -> GramSums:
+    against, found = against_last(models), []
+    for number, one in enumerate(family):
         if known is not None:
             assert pairs is None
-            return matrix_sums(known[number], against)
-        one = family[number]
-        return gram_sums(
-            one.operator,
-            one.kernel,
-            one.x,
-            one.scores,
-            against,
-            None if whole else weights,
-            sensitive=sensitive,
-            whole=whole,
-            pairs=pairs,
-            seed=seed,
-            engine=engine,
-        )
-
-    return [
-        contrasts_of(hypothesis, sums(number), decision, seed, chosen, weights)
-        for number, hypothesis in enumerate(family)
-    ]
+            sums = matrix_sums(known[number], against)
+        else:
+            sums = gram_sums(
+                one.operator,
+                one.kernel,
+                one.x,
+                one.scores,
+                against,
+                None if whole else weights,
+                sensitive=sensitive,
+                whole=whole,
+                pairs=pairs,
+                seed=seed,
+                engine=engine,
+            )
+        found.append(contrasts_of(one, sums, decision, seed, chosen, weights))
+    return found
 
 
 def choose_calibration(decision: Decision, pairs: int | None, n: int, models: int) -> str:
@@ -301,12 +291,11 @@ def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
     """Whether two models' scores are equal up to rounding; models that differ do so among the first
     observations.
     """
-
-    def alike(p, q) -> bool:
-        return bool(np.abs(p - q).max() <= ROUNDING * max(np.abs(p).max(), np.abs(q).max()))
-
-    starts = range(0, len(score_p), AT_ONCE)
-    return all(alike(score_p[k : k + AT_ONCE], score_q[k : k + AT_ONCE]) for k in starts)
+    for start in range(0, len(score_p), AT_ONCE):
+        p, q = score_p[start : start + AT_ONCE], score_q[start : start + AT_ONCE]
+        if not np.abs(p - q).max() <= ROUNDING * max(np.abs(p).max(), np.abs(q).max()):
+            return False
+    return True
 
 
 def linear_share(n: int, zeta: ustatistic.Components) -> np.ndarray:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._keywords import Options
 from ..engines import Engine
-from ..options import Decision
+from ..options import Decision, Options
 from ..results.fit import GoodnessOfFitResult
 from ..results.records import read_only
 from ..statistics.nulls import Calibration, Evidence, replicate_count

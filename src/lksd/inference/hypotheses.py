@@ -61,11 +61,12 @@ def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> lis
     """All kernels and operators of a call with scores; with several operators each score is a
     tuple, one for each.
     """
-    scores, operator, notes = as_given(x, scores, names, operator, mask)
+    scores, operator, notes, first = as_given(x, scores, names, operator, mask)
     several = isinstance(operator, (list, tuple))
 
     def read(position: int, operator: SteinOperator):
-        observations = operator.observations(x, mask)
+        known = first if position == 0 else None
+        observations = operator.observations(x, mask) if known is None else known
         check_count("x", len(observations))
         own = zip(names, scores, strict=True)
         parts = [
@@ -86,9 +87,7 @@ def crossed(
     """Every operator with every kernel; ``read`` gives the observations and scores of
     an operator.
     """
-    kernels = [
-        as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])
-    ]
+    kernels = list(map(as_kernel, kernel if isinstance(kernel, (list, tuple)) else [kernel]))
     if not kernels or not operators:
         raise ValueError(
             "kernel and operator: expected at least one of each; got an empty list. Give one."
@@ -106,27 +105,21 @@ def crossed(
                 )
             if (key := (position, str(operator))) not in known:
                 known[key] = read(position, operator)
+                x = known[key][0]
+                if (x[:2] == x[0]).all() and (x == x[0]).all():
+                    raise ValueError(
+                        "x: expected observations that differ; got n copies of one. There is "
+                        "nothing to compare the models on."
+                    )
             x, scores = known[key]
-            if (x[:2] == x[0]).all() and (x == x[0]).all():
-                raise ValueError(
-                    "x: expected observations that differ; got n copies of one. There is nothing "
-                    "to compare the models on."
-                )
-            found.append(
-                Hypothesis(
-                    one, operator, x, scores, (*notes, *check_fit(one, operator, x)), smoothing
-                )
-            )
+            check_on(one, x, scalar=operator.scalar)
+            own = weight_notes(one, x) if isinstance(one, Weighted) else ()
+            found.append(Hypothesis(one, operator, x, scores, (*notes, *own), smoothing))
     return found
 
 
-def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
-    """Refuse a kernel that does not fit the data; say how many observations its weight
-    leaves out.
-    """
-    check_on(kernel, observations, scalar=operator.scalar)
-    if not isinstance(kernel, Weighted):
-        return ()
+def weight_notes(kernel: Weighted, observations: np.ndarray) -> tuple[str, ...]:
+    """How many observations the kernel's weight leaves out."""
     left_out = int(np.sum(weights_of(kernel, observations) == 0))
     said = (
         f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and "

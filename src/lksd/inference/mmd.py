@@ -11,7 +11,6 @@ import numpy as np
 
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._jax import one_call
-from .._keywords import Options
 from .._validation import (
     check_count,
     check_probability,
@@ -24,7 +23,7 @@ from ..domains import Domain, Prepared
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from ..models import Simulates
 from ..models.simulation import draw
-from ..options import Decision
+from ..options import Decision, Options
 from ..results.comparison import MMDResult
 from ..results.records import as_settings
 from ..statistics import ustatistic

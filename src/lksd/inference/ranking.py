@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._keywords import Options
 from ..engines import Engine
-from ..options import Decision
+from ..options import Decision, Options
 from ..results.ranking import RankResult, list_names
 from ..results.records import read_only
 from ..statistics import ustatistic

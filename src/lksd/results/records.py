@@ -117,7 +117,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def as_settings(options: dict[str, Any]) -> dict[str, Any]:
     """Every option as it was given; objects by their text, arrays by their shape."""
-    return {name: plain(value) for name, value in options.items()}
+    return dict(zip(options, map(plain, options.values()), strict=True))
 
 
 def plain(value: Any) -> Any:

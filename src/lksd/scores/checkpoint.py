@@ -21,7 +21,7 @@ import numpy as np
 
 from .._storage import checksum
 from .chains import Point
-from .checks import row_digests
+from .result import row_digests
 
 PATIENCE = 60.0  # seconds to wait for another process that writes
 MARK = 0x6C6B7364  # "lksd", in the header of the file

@@ -10,17 +10,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._jax import float64, remembered
+from .._documents import numbered
+from .._jax import float64, once
 from .._keys import observation_keys, tuning_key
-from .._keywords import EstimateKeywords, Options, verb
+from .._keywords import EstimateKeywords, verb
 from .._progress import progress_wanted, track
 from .._validation import column_order, noted, warn
 from ..domains import Domain, Observations, read_data
 from ..engines import opened
-from ..models import LatentVariableModel
-from ..models.base import AveragesRatios, ModifiesPosterior, float64_leaves
+from ..models import LDA, LatentVariableModel
+from ..models.base import (
+    AveragesRatios,
+    ModifiesPosterior,
+    Simulates,
+    SimulatesLikelihood,
+    Starts,
+    float64_leaves,
+)
 from ..models.behaviour import behaviour
-from ..options import Chains
+from ..options import Chains, Options
 from ..samplers import Exact, Gibbs, Sampler, WithinGibbs
 from ..stein import SteinOperator
 from ..supports import Support
@@ -35,13 +43,12 @@ from .averages import (
 from .batches import Run, Setup, run
 from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, checked_latent, kinds, row_digests
 from .convergence import judge, refuse, refuse_all, said_of_unconverged
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, joined, length_groups
-from .plans import check_start, choose_sampler, make_plan, real_size
+from .plans import check_start, checked_latent, choose_sampler, kinds, make_plan, real_size
 from .rerun import First, run_again, said_of_reruns
-from .result import ScoreEstimate
+from .result import ScoreEstimate, row_digests
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
 INDEPENDENT = 5  # draws of a batch from which the means of two are taken as independent
@@ -162,9 +169,8 @@ def estimate(
             "it."
         )
     points = Point(data, None if wanted is None else wanted.values)  # type: ignore[arg-type]
-    z = remembered(
-        checked_latent, model, jnp.asarray(data[:1]), seen=partial(behaviour, model, data.shape[1])
-    )
+    given, look = (model, jnp.asarray(data[:1])), partial(behaviour, model, data.shape[1])
+    z = once(checked_latent, given, partial(checked_latent, *given), look)
     initial = chains.initial
     check_start(initial, z, model)
     with track("tuning", 1):
@@ -262,6 +268,51 @@ def estimate(
         notes=(*notes, *own_notes),
         **fields,
     )
+
+
+def check_model(model: Any) -> None:
+    if isinstance(model, type) or not isinstance(model, LatentVariableModel):
+        raise TypeError(
+            f"model: expected an instance of a lksd.models.LatentVariableModel; got {model!r}. "
+            "Subclass it, and create one."
+        )
+    if not isinstance(model, (Simulates, Starts)):
+        raise TypeError(
+            f"model: {model} has neither sample(key) nor initial(key, x), so the shape of z is "
+            "unknown. Add one of them."
+        )
+    if not model.normalised and not isinstance(model, SimulatesLikelihood):
+        raise ValueError(
+            f"model: {model} declares a likelihood whose normaliser depends on z, and "
+            "sample_likelihood(key, z) is missing. Add it, so that the exchange algorithm can be "
+            "used, or normalise the likelihood."
+        )
+
+
+def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
+    """Every word of every document, or value of every observation, can come from the model, where
+    it can say so.
+    """
+    where = np.argwhere(model.impossible(x))
+    if len(where):
+        document, position = (int(i) for i in where[0])
+        word, vocabulary = int(x[document, position]), model.vocabulary
+        name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
+        whole, part = (
+            ("document", "word")
+            if isinstance(model, LDA) or model.vocabulary is not None
+            else ("observation", "value")
+        )
+        named = (
+            numbered(document, whole)
+            if ids[document] == document
+            else f"the {whole} with index {ids[document]}"
+        )
+        raise ValueError(
+            f"x: {part} {word}{name} in {named} has probability zero under {model}, and so has the "
+            f"{whole} ({len(set(where[:, 0].tolist()))} such {whole}s). Smooth the model's "
+            f"probabilities, or remove the {part}."
+        )
 
 
 def with_columns(scores: ScoreEstimate, order: Any) -> ScoreEstimate:

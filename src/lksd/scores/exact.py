@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._jax import in_parts, program, remembered
+from .._jax import in_parts, once, program
 from ..models.base import (
     HasMarginal,
     HasMarginalRatios,
@@ -22,8 +22,8 @@ from ..models.base import (
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .averages import Targets, average, operator_averages
-from .checks import shape_of
 from .lengths import EXACT_STEPS, length_groups, padded
+from .plans import shape_of
 from .result import ScoreEstimate
 
 BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, of one with ratios, and of a program
@@ -86,8 +86,9 @@ def check_exact(model: Any, points, values=None) -> None:
     """The exact score, or the ratios at ``values``, can be computed at the observation and has its
     shape.
     """
-    given = (jnp.asarray(points),) if values is None else (jnp.asarray(points), jnp.asarray(values))
-    shape = remembered(exact_shape, model, *given, seen=partial(behaviour, model, points.shape[1]))
+    given = model, jnp.asarray(points), *(() if values is None else (jnp.asarray(values),))
+    look = partial(behaviour, model, points.shape[1])
+    shape = once(exact_shape, given, partial(exact_shape, *given), look)
     if values is None and shape != points.shape[1:]:
         raise ValueError(
             f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}."
@@ -116,7 +117,7 @@ def exact_parts(
         ]
         scores = [padded(groups, list(own)) for own in zip(*parts, strict=True)]
     else:
-        if exact_score(model) is None:
+        if not isinstance(model, (HasMarginalScore, HasMarginal)):
             return None
         check_exact(model, data[:1])
         scores = [in_parts(partial(_scores, model), (data,), BATCH, MOST)]

@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from .._jax import compiled, float64, remembered
+from .._jax import compiled, float64, once
 from .._keys import simulation_key
 from .._text import reason_of
 from .._validation import warn
@@ -30,9 +30,9 @@ from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
 from .chains import Point, conditional_score, control_variate, model_at
-from .checks import check_model, checked_latent, kinds, latent_shapes
+from .estimate import check_model
 from .exact import check_exact, exact_at, exact_score, has_exact_ratios
-from .plans import choose_sampler
+from .plans import checked_latent, choose_sampler, kinds, latent_shapes
 from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
@@ -173,16 +173,15 @@ def several(simulate) -> tuple[Draws, float]:
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
     length, discrete = point.shape[1], isinstance(model, Discrete)
-    look = partial(behaviour, model, length)
+    given, look = (model, point), partial(behaviour, model, length)
     if exact is not False and (
         has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None
     ):
         check_exact(model, point, neighbours(model, point))
-        remembered(latent_shapes, model, point, seen=look)
+        once(latent_shapes, given, partial(latent_shapes, *given), look)
         return Way(length, exact=True, move=None)
-    chosen = choose_sampler(
-        sampler, model, kinds(remembered(checked_latent, model, point, seen=look))
-    )
+    latent = once(checked_latent, given, partial(checked_latent, *given), look)
+    chosen = choose_sampler(sampler, model, kinds(latent))
     sweeps = isinstance(chosen, (Gibbs, WithinGibbs)) and isinstance(model, HasGibbs)
     move = (
         "gibbs"

@@ -1,12 +1,19 @@
-"""What chains are run with: the sampler, the initial values, and how many of how many draws."""
+"""What chains are run on and with: the latent, the sampler, the initial values, and how many draws.
+
+A model is looked at before any chain runs.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._jax import float64
+from .._text import reason_of
+from ..models import LatentVariableModel
 from ..models.base import (
     DiscreteLatent,
     HasPosterior,
@@ -14,11 +21,11 @@ from ..models.base import (
     SimulatesLikelihood,
     float64_leaves,
 )
+from ..models.simulation import of_length
 from ..options import Chains
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
-from .chains import Plan
-from .checks import kinds, latent_shapes
+from .chains import Plan, own_start
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
 # draws of a discrete latent below which one chain is run, since another would cost a warm-up of its
@@ -119,3 +126,69 @@ def make_plan(options: Chains, control: bool, width: int) -> tuple[Plan, tuple[s
             f"{fitted_on}, so the plain means are used.",
         )
     return plan, notes
+
+
+# ------------------------------------------------------------- the latent
+
+
+def latent_shapes(model: LatentVariableModel, x):
+    """The unconstrained latent of one observation as shapes and types."""
+    if isinstance(model, Simulates):
+        pair = jax.eval_shape(of_length(model, x.shape[1]).sample, jax.random.key(0))
+        if (
+            not isinstance(pair, (tuple, list))
+            or len(pair) != 2
+            or getattr(pair[1], "shape", None) != x.shape[1:]
+        ):
+            raise ValueError(
+                f"model: expected sample(key) of {model} to return (z, x) with x of shape "
+                f"{x.shape[1:]}, as the data; got shapes "
+                f"{[getattr(part, 'shape', None) for part in pair]}. Check the order and the "
+                "number of columns."
+            )
+    return jax.eval_shape(lambda key, one: own_start(model, key, one), jax.random.key(0), x[0])
+
+
+def checked_latent(model: LatentVariableModel, x):
+    """The latent's shapes, once both log densities are known to return one number there."""
+    z = latent_shapes(model, x)
+    check_shapes(model, x, z)
+    return z
+
+
+def kinds(z) -> set[str]:
+    """What the latent holds: "real", on which gradients exist, "integer", or both."""
+    return {
+        name
+        for name, part in zip(("real", "integer"), split_latent(z), strict=True)
+        if jax.tree.leaves(part)
+    }
+
+
+def check_shapes(model: LatentVariableModel, x, start) -> None:
+    """Both log densities return one number at an observation and its unconstrained latent
+    ``start``.
+    """
+    densities = {
+        "log_prior": lambda one, u: model.log_prior(model.constrain(u)),
+        "log_likelihood": lambda one, u: model.log_likelihood(one, model.constrain(u)),
+    }
+    for name, function in densities.items():
+        if (shape := shape_of(f"{name} of {model}", function, x[0], start)) != ():
+            raise ValueError(
+                f"model: expected {name} of {model} to return one number; got shape {shape}. Sum "
+                "over its terms."
+            )
+
+
+def shape_of(name: str, function: Callable, one, *rest) -> tuple[int, ...]:
+    """The shape of what a model's function returns at one observation; whatever the user's code
+    raises is named.
+    """
+    try:
+        return jax.eval_shape(function, one, *rest).shape
+    except Exception as error:
+        raise ValueError(
+            f"model: {name} fails on observations of {len(one)} columns ({reason_of(error)}). "
+            "Check its shapes against the data."
+        ) from error

@@ -28,15 +28,14 @@ from scipy import sparse
 from .._jax import in_parts, program
 from ..kernels import BagOfWords
 from ..kernels.discrete import distances_from_products, values_at
-from .discrete import DiscreteOperator
+from .discrete import ROWS, DiscreteOperator, Sensitivity, chain_rule
 from .moves import Moves
-from .tiles import Sensitivity, Tiles, TileSums, chained, plus
+from .tiles import Tiles, TileSums, plus
 
 if TYPE_CHECKING:
     from .gram import Tiling
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
-ROWS = 256  # of a program
 LARGEST_TILE = 100  # documents: its square in float64 stays in a processor's cache
 
 
@@ -345,7 +344,7 @@ def sensitivity(
 ) -> Sensitivity:
     """From the slopes in the weights of the moves that differ to those at all positions."""
     at_moves = np.where(tokens >= 0, found.moves[:, np.maximum(tokens, 0)], 0.0)
-    return chained(
+    return chain_rule(
         operator,
         x,
         scores,

@@ -14,7 +14,8 @@ from ..engines import Engine, Local
 from ..kernels import BagOfWords, Kernel
 from . import bags, tiles
 from .base import SteinOperator
-from .tiles import Sensitivity, Tiles, TileSums, plus
+from .discrete import Sensitivity
+from .tiles import Tiles, TileSums, plus
 
 BUDGET = 2**26  # bytes for the tables of one tile on a processor
 SHARE = 32  # of an accelerator's memory, as a divisor: the same there

@@ -17,7 +17,6 @@ from .._jax import (
     compiled,
     fixed,
     float64,
-    in_parts,
     longer,
     on_device,
     on_processor,
@@ -29,7 +28,7 @@ from .._steps import steps
 from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
 from .base import ELEMENTWISE_TILE, SteinOperator
-from .discrete import DiscreteOperator
+from .discrete import DiscreteOperator, Sensitivity, chain_rule
 from .langevin import UNROLLED_MODELS
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 LEAST, STEP = 64, 16  # rows of a program of slopes, and of a step of it
-ROWS = 256  # of a program that follows them to the scores
 Tiles = list[tuple[int, int]]  # the row and the column of each
 NOWHERE = -1  # the row and the column of a tile that adds nothing
 
@@ -304,35 +302,6 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
 # How the row sums depend on the scores, by differentiation ------------------------------------
 
 
-class Sensitivity(NamedTuple):
-    """How sum_{j != i} h(x_i, x_j) depends on document i."""
-
-    scores: Float[np.ndarray, "S n ..."]  # its derivative in the scores of i
-    positions: Float[np.ndarray, "S n D"]  # what each position of i adds to it
-
-
-def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
-    """From the slopes in the weights of staying and moving to those in the scores, and to the parts
-    of the positions.
-    """
-    given = x, np.swapaxes(scores, 0, 1), np.swapaxes(at_stay, 0, 1), np.swapaxes(at_moves, 0, 1)
-    stay, weights, slopes = in_parts(partial(_chained, operator), given, ROWS, ROWS)
-    parts = np.swapaxes(stay, 0, 1) * at_stay + np.sum(np.swapaxes(weights, 0, 1) * at_moves, -1)
-    return Sensitivity(np.swapaxes(slopes, 0, 1), parts)
-
-
-@program
-def _chained(operator, x, scores, at_stay, at_moves):
-    """With the axis of observations first."""
-
-    def weights(scores):
-        moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
-        return jnp.swapaxes(moves.stay, 0, 1), jnp.swapaxes(moves.weights, 0, 1)
-
-    moves, back = jax.vjp(weights, scores)
-    return *moves, back((at_stay, at_moves))[0]
-
-
 @float64
 def score_slopes(operator: SteinOperator, kernel: Kernel, x, scores, count: int) -> np.ndarray:
     """The derivative of sum_{j != i} h(x_i, x_j) in the score of i, for the first ``count`` i: (S,
@@ -377,7 +346,7 @@ def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensit
     found = np.asarray(_move_slopes(operator, kernel, *with_room(x, scores), jnp.asarray(len(x))))[
         :, : len(x)
     ]
-    return chained(operator, x, scores, found[..., 0], found[..., 1:])
+    return chain_rule(operator, x, scores, found[..., 0], found[..., 1:])
 
 
 @program
