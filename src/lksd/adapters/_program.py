@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ..models import LatentVariableModel, PosteriorPredictive
-from ..models.simulation import simulation
+from ..models.base import simulation
 from ..supports import Support
 
 LOG_2PI = np.log(2 * np.pi)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ..models import LatentVariableModel
-from ..models.simulation import simulation
+from ..models.base import simulation
 
 
 class Pair(LatentVariableModel):

@@ -3,6 +3,7 @@
 # Without postponed annotations, in which Equinox does not recognise abstract fields.
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -10,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+
+from .._jax import float64_values
 
 
 class Ability(type(eqx.Module)):  # type: ignore[misc]
@@ -341,6 +344,23 @@ class Around(LatentVariableModel):
 
     def log_jacobian(self, u):
         return self.model.log_jacobian(u)
+
+
+def simulation(method):
+    """The decorator of a ``sample`` that users call too: in double precision, or in the caller's
+    where it is traced.
+    """
+
+    @float64_values
+    @wraps(method)
+    def wrapper(self, *args, **kwargs):
+        return method(
+            jax.tree.map(lambda leaf: leaf if callable(leaf) else jnp.asarray(leaf), self),
+            *args,
+            **kwargs,
+        )
+
+    return wrapper
 
 
 def as_columns(names) -> tuple[str, ...] | None:

@@ -12,8 +12,7 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from .._jax import as_float64
-from .base import LatentVariableModel
-from .simulation import simulation
+from .base import LatentVariableModel, simulation
 from .topics import pick
 
 # doubles next to 0 and 1

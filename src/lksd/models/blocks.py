@@ -12,9 +12,8 @@ import numpy as np
 
 from .._jax import as_float64
 from .._validation import check_size
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .mixture import check_weights
-from .simulation import simulation
 from .topics import pick
 
 CHEAP = 300_000  # assignments of blocks times edges up to which all are enumerated unasked

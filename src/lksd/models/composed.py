@@ -23,8 +23,9 @@ from .base import (
     LatentVariableModel,
     Simulates,
     Smooths,
+    simulation,
 )
-from .simulation import simulation, start_of
+from .simulation import start_of
 
 # as fields; integers, booleans and strings are static
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)

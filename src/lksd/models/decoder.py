@@ -11,8 +11,7 @@ import numpy as np
 
 from .._jax import as_float64
 from .._text import reason_of
-from .base import LatentVariableModel
-from .simulation import simulation
+from .base import LatentVariableModel, simulation
 
 LOG_2PI = np.log(2 * np.pi)
 

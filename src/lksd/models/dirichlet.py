@@ -17,9 +17,8 @@ from jax.scipy.special import gammaln, logsumexp
 
 from .._jax import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI
-from .simulation import simulation
 
 ENUMERATED = 8  # training points up to which all partitions are summed (4,140 of them)
 SWEEPS = 200  # before a partition counts as a draw from its posterior

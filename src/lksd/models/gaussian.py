@@ -12,8 +12,7 @@ import numpy as np
 
 from .._jax import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel, as_columns, check_columns
-from .simulation import simulation
+from .base import LatentVariableModel, as_columns, check_columns, simulation
 
 LOG_2PI = np.log(2 * np.pi)
 

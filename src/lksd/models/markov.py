@@ -11,10 +11,9 @@ import numpy as np
 
 from .._jax import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI
 from .mixture import GaussianMixture
-from .simulation import simulation
 from .topics import along, pick
 
 STEPS = 100  # over which the probability of each value is averaged

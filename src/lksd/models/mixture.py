@@ -17,8 +17,7 @@ from scipy.special import gammaln, xlogy
 from .._jax import as_float64
 from .._validation import check_finite
 from ..stein.base import TOLERANCE
-from .base import LatentVariableModel, as_columns, check_columns
-from .simulation import simulation
+from .base import LatentVariableModel, as_columns, check_columns, simulation
 
 
 class FiniteMixture(LatentVariableModel):

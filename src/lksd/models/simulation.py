@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import wraps
 from inspect import signature
 from typing import Any
 
@@ -11,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._jax import compiled, float64, float64_values, in_parts
+from .._jax import compiled, float64, in_parts
 from .._keys import as_keys, observation_keys
 from .base import Around, Simulates, Starts, float64_leaves
 
@@ -43,23 +42,6 @@ def start_of(model: Any, key, x):
         if isinstance(model, Starts)
         else of_length(model, x.shape[0]).sample(key)[0]
     )
-
-
-def simulation(method):
-    """The decorator of a ``sample`` that users call too: in double precision, or in the caller's
-    where it is traced.
-    """
-
-    @float64_values
-    @wraps(method)
-    def wrapper(self, *args, **kwargs):
-        return method(
-            jax.tree.map(lambda leaf: leaf if callable(leaf) else jnp.asarray(leaf), self),
-            *args,
-            **kwargs,
-        )
-
-    return wrapper
 
 
 @float64

@@ -14,8 +14,7 @@ from jax.scipy.special import gammaln
 from .._jax import as_float64
 from .._validation import check_finite
 from .._vocabulary import Vocabulary, as_vocabulary
-from .base import LatentVariableModel
-from .simulation import simulation
+from .base import LatentVariableModel, simulation
 
 FEW = 16  # weights that are summed one by one
 LARGEST = 2**27  # coefficients of the dynamic program, 1 GB of them

@@ -23,9 +23,8 @@ from scipy.special import gammaln, ive, log_expit
 
 from .._jax import as_float64
 from ..kernels.compose import log_ball_bump
-from .base import LatentVariableModel
+from .base import LatentVariableModel, simulation
 from .gaussian import LOG_2PI, check_shapes
-from .simulation import simulation
 
 # of the rejection sampler, before it settles for a point well inside the ball, as the paper does
 PROPOSALS = 300
