@@ -234,7 +234,9 @@ class Program(NamedTuple):
     """An executable that takes what the function takes."""
 
     executable: Any
-    # since it calls LAPACK: two such programs at the same time can wait for each other for ever
+    # since it calls LAPACK: two such programs at the same time can wait for each other for ever. No
+    # report of that was found at JAX or XLA; the lock may go when
+    # test_linear_algebra_in_chains_does_not_hang passes without it.
     runs_alone: bool
 
     def __call__(self, *given):

@@ -1,6 +1,8 @@
 """What a latent variable model is, and the abilities that it may have."""
 
-# Without postponed annotations, in which Equinox does not recognise abstract fields.
+# Without postponed annotations, in which Equinox does not recognise abstract fields
+# (https://github.com/patrick-kidger/equinox/issues/591); they may come with Python 3.14, whose own
+# annotations are lazy.
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps

@@ -142,7 +142,8 @@ def pool_of(processes: int) -> ProcessPoolExecutor:
     """Processes that share the processors between them, and end with this one."""
     # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
-    context = multiprocessing.get_context("spawn")  # JAX cannot be forked
+    # JAX has threads, and cannot be forked (https://github.com/jax-ml/jax/pull/20734)
+    context = multiprocessing.get_context("spawn")
     shares = context.SimpleQueue()
     for worker in range(processes):
         shares.put(cores()[worker % len(cores()) :: processes])
