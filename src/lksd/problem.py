@@ -300,7 +300,7 @@ class Problem:
             for number, (name, role, model) in enumerate(
                 zip(self.named.names, self.named.roles, rung.models, strict=True)
             ):
-                setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
+                setup = Setup(run.batch_size, engine, kept and kept.with_label(role + rung.name))
                 try:
                     with about(name if role else ""):
                         scores.append(self.scores_of(model, rung, self.supports[number], setup))

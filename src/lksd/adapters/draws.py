@@ -18,8 +18,8 @@ from ..scores.averages import average
 from ..scores.convergence import (
     LEAST_DRAWS,
     disagreement,
-    mixed,
-    said_of_unconverged,
+    have_mixed,
+    unconverged_warning,
     worst_rhat_and_ess,
 )
 from ..scores.plans import BATCHES
@@ -101,7 +101,7 @@ def from_draws(
     batches = min(max(-(-BATCHES // count), 1), length)
     size = length // batches
     means = scores[:, :, length - batches * size :].reshape(n, count, batches, size, dim).mean(3)
-    converged = mixed(rhat, ess, count * length) & (disagreement(means) <= 1)
+    converged = have_mixed(rhat, ess, count * length) & (disagreement(means) <= 1)
     warn_of_doubt(converged, rhat, ess)
     return ScoreEstimate(
         score=scores.mean((1, 2)),
@@ -251,7 +251,7 @@ def check_usable(rhat: np.ndarray, traces: np.ndarray) -> None:
 def warn_of_doubt(converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray) -> None:
     """By the rule that chains of this library follow."""
     if not converged.all():
-        warn(said_of_unconverged(converged, rhat, ess, np.arange(len(rhat)), "Run them longer."))
+        warn(unconverged_warning(converged, rhat, ess, np.arange(len(rhat)), "Run them longer."))
     elif np.mean(ess < FEW) > UNUSABLE_SHARE:
         least = int(np.argmin(ess))
         warn(

@@ -21,7 +21,7 @@ from .._validation import MINIMUM_OBSERVATIONS, warn
 from ..results.details import NOISY, SHIFTED, Diagnostics, Unconverged
 from ..results.records import read_only
 from ..scores import ScoreEstimate
-from ..scores.lengths import projected
+from ..scores.lengths import project
 from ..stein import score_slopes
 from ..stein.discrete import Sensitivity
 from .doubts import LISTED, Case, Doubts
@@ -77,7 +77,7 @@ def diagnose(
     n, (rows, slopes) = len(hypothesis.x), row_slopes(hypothesis, known)
     slopes = slopes * findings.prepared.units
     parts = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
-        sign * projected(part, rows, slope)
+        sign * project(part, rows, slope)
         for sign, part, slope in zip((1, -1), means, slopes, strict=False)
         if part.shape[1]
     ]

@@ -194,10 +194,8 @@ def contrasts_of(
     alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
-    zeta, difference = (
-        ustatistic.components(rows, squares, sums.partners),
-        ustatistic.u_statistic(rows),
-    )
+    zeta = ustatistic.components(rows, squares, sums.partners)
+    difference = ustatistic.u_statistic(rows)
     if sums.partners is not None:
         variance = ustatistic.incomplete_variance(zeta, sums.partners)
     elif decision.variance == "ustat":
@@ -312,14 +310,8 @@ def said_of_pairs(test: Contrasts) -> str:
     assert partners is not None
     n, zeta = len(partners), test.zeta._replace(zeta_1=np.maximum(test.zeta.zeta_1, 0.0))
     known = ustatistic.Components(*(part[test.live] for part in zeta))
-    more = (
-        np.max(
-            ustatistic.incomplete_variance(known, partners)
-            / (n * ustatistic.hoeffding_variance(n, known)),
-            initial=1.0,
-        )
-        - 1
-    )
+    whole = n * ustatistic.hoeffding_variance(n, known)
+    more = np.max(ustatistic.incomplete_variance(known, partners) / whole, initial=1.0) - 1
     return (
         f"{partners.sum() // 2:,} of {n * (n - 1) // 2:,} pairs of observations are taken, which "
         f"adds {more:.1%} to the variance."

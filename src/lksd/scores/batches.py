@@ -19,7 +19,7 @@ from .._keys import as_keys
 from .._progress import track
 from ..engines import Engine
 from ..models.behaviour import seen
-from .averages import Averages, average, fitted
+from .averages import Averages, average, control_part
 from .chains import Plan, Point, run_batch
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
@@ -77,13 +77,15 @@ class Run(NamedTuple):
 def run(model, sampler, initial, groups: Groups, plan: Plan, setup: Setup) -> list[Run]:
     """All observations of every group, each reduced to what is kept as its batch ends."""
     return in_batches(
-        Work(run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), kept(plan)),
+        Work(
+            run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), form_of_run(plan)
+        ),
         groups,
         setup,
     )
 
 
-def kept(plan: Plan) -> Run:
+def form_of_run(plan: Plan) -> Run:
     """The form of what is kept."""
     leaf: Any = 0
     averages = Averages(leaf, leaf, leaf)
@@ -107,7 +109,7 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
                     work.function, work.fixed, points, as_keys(keys), work.plan, engine.backend
                 )
             )
-            with closing(stage.finished()) as done_before:
+            with closing(stage.finished_parts()) as done_before:
                 for rows, found in done_before:
                     results[number].put(rows, found)
                     left[number] = np.setdiff1d(left[number], rows, assume_unique=True)
@@ -120,7 +122,7 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
             for rows in split(left[number], size, setup)
         ]
         if parts:
-            items = ((*chosen(given[part.group], part.rows), part.size) for part in parts)
+            items = ((*take_rows(given[part.group], part.rows), part.size) for part in parts)
             done = engine.map(ready, work._replace(fixed=to_numpy(work.fixed)), items)
             for part, found in zip(parts, done, strict=True):
                 if part.group in stages:
@@ -152,7 +154,7 @@ class Results:
             whole[rows] = leaf
 
 
-def chosen(observations: Any, rows: np.ndarray) -> Any:
+def take_rows(observations: Any, rows: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows], observations)
 
 
@@ -169,7 +171,7 @@ def ready(work: Work) -> Callable:
         return (*fixed, on_device(points), as_keys(key_data), work.plan)
 
     def program_for(observations, size: int) -> Program:
-        first = chosen(observations, np.zeros(size, int))
+        first = take_rows(observations, np.zeros(size, int))
         shape = (size, *(leaf.shape for leaf in jax.tree.leaves(first)))
         with lock:  # by one thread, while the others wait
             if shape not in programs:
@@ -184,7 +186,7 @@ def ready(work: Work) -> Callable:
         found = []
         for start in range(0, n, size):
             rows = np.minimum(start + np.arange(size), n - 1)
-            given = arguments(*chosen(tuple(observations), rows))
+            given = arguments(*take_rows(tuple(observations), rows))
             with alone if program.runs_alone else nullcontext():
                 reduced = jax.block_until_ready(program(*given))
             kept = work.keep(
@@ -232,7 +234,7 @@ def keep(reduced: Any, plan: Plan) -> Run:
     rhat, ess = worst_rhat_and_ess(reduced.traces)
     return Run(
         plain=average(reduced.scores),
-        controlled=average(reduced.scores - fitted(reduced, plan)) if plan.control else None,
+        controlled=average(reduced.scores - control_part(reduced, plan)) if plan.control else None,
         rhat=rhat,
         ess=ess,
         acceptance=reduced.acceptance.mean(1),

@@ -43,11 +43,11 @@ from .averages import (
 from .batches import Run, Setup, run
 from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
-from .convergence import judge, refuse, refuse_all, said_of_unconverged
+from .convergence import judge, refuse, refuse_all, unconverged_warning
 from .exact import exact_estimate, exact_parts
-from .lengths import LEAST_STEPS, Group, joined, length_groups
-from .plans import check_start, checked_latent, choose_sampler, kinds, make_plan, real_size
-from .rerun import First, run_again, said_of_reruns
+from .lengths import LEAST_STEPS, Group, join_groups, length_groups
+from .plans import check_latent, check_start, choose_sampler, kinds, make_plan, real_size
+from .rerun import First, rerun_note, run_again
 from .result import ScoreEstimate, row_digests
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
@@ -170,7 +170,7 @@ def estimate(
         )
     points = Point(data, None if wanted is None else wanted.values)  # type: ignore[arg-type]
     given, look = (model, jnp.asarray(data[:1])), partial(behaviour, model, data.shape[1])
-    z = once(checked_latent, given, partial(checked_latent, *given), look)
+    z = once(check_latent, given, partial(check_latent, *given), look)
     initial = chains.initial
     check_start(initial, z, model)
     with track("tuning", 1):
@@ -214,8 +214,8 @@ def estimate(
         check_modified(model, points, sampler)
     every = run(*run_options, batches, plan, setup)
     judged = [judge(found, plan, anywhere) for found in every]
-    good = joined(groups, [one.converged for one in judged])
-    refuse_all(joined(groups, [one.faults for one in judged]), ids)
+    good = join_groups(groups, [one.converged for one in judged])
+    refuse_all(join_groups(groups, [one.faults for one in judged]), ids)
     if chains.control_variates == "auto" and not good.all():
         first = First(
             *run_options,
@@ -226,9 +226,12 @@ def estimate(
             kinds(z) == {"real"} and model.normalised,
         )
         every, judged = run_again(every, judged, first, common.seed, setup)
-        notes = (*notes, said_of_reruns(~good, joined(groups, [one.converged for one in judged])))
-    refuse(joined(groups, [one.faults for one in judged]), ids)
-    found, converged = quality(groups, every), joined(groups, [one.converged for one in judged])
+        notes = (*notes, rerun_note(~good, join_groups(groups, [one.converged for one in judged])))
+    refuse(join_groups(groups, [one.faults for one in judged]), ids)
+    found, converged = (
+        quality(groups, every),
+        join_groups(groups, [one.converged for one in judged]),
+    )
     averages, remark = better_averages(every, plan, [good[group.rows] for group in groups])
     if remark:
         notes, plan = (*notes, remark), plan._replace(control=False)
@@ -255,10 +258,10 @@ def estimate(
             for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
         ]
     if not converged.all():
-        warn(said_of_unconverged(converged, found.rhat, found.ess, ids))
+        warn(unconverged_warning(converged, found.rhat, found.ess, ids))
     return ScoreEstimate(
         **score_fields(groups, parts, several),
-        method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
+        method=f"{sampler}, {plan}, {kind_of_means(model, plan, points)}",
         rhat=found.rhat,
         ess=found.ess,
         acceptance=found.acceptance,
@@ -372,10 +375,10 @@ def quality(groups: list[Group], every: list[Run]) -> Run:
     """Of the chains of all observations; the averages stay with the groups."""
     nothing: Any = None
     told = [found._replace(plain=nothing, controlled=nothing) for found in every]
-    return jax.tree.map(lambda *parts: joined(groups, list(parts)), *told)
+    return jax.tree.map(lambda *parts: join_groups(groups, list(parts)), *told)
 
 
-def means_used(model, plan: Plan, points: Point) -> str:
+def kind_of_means(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
     return (

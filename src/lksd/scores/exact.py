@@ -22,7 +22,7 @@ from ..models.base import (
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .averages import Targets, average, operator_averages
-from .lengths import EXACT_STEPS, length_groups, padded
+from .lengths import EXACT_STEPS, length_groups, pad_groups
 from .plans import shape_of
 from .result import ScoreEstimate
 
@@ -115,7 +115,7 @@ def exact_parts(
             exact_group(model, data[group.rows, : group.length], operators, wanted.of(group))
             for group in groups
         ]
-        scores = [padded(groups, list(own)) for own in zip(*parts, strict=True)]
+        scores = [pad_groups(groups, list(own)) for own in zip(*parts, strict=True)]
     else:
         if not isinstance(model, (HasMarginalScore, HasMarginal)):
             return None

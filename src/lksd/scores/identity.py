@@ -32,7 +32,7 @@ from ..samplers.base import split_latent
 from .chains import Point, conditional_score, control_variate, model_at
 from .estimate import check_model
 from .exact import check_exact, exact_at, exact_score, has_exact_ratios
-from .plans import checked_latent, choose_sampler, kinds, latent_shapes
+from .plans import check_latent, choose_sampler, kinds, latent_shapes
 from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
@@ -141,12 +141,12 @@ def check_identity(
         )
     if len(draws.x) < FEWEST[True] // 2:  # nearly all outside the coordinates' domain
         return ()
-    test = fitted(model, draws, rng)
+    test = make_test(model, draws, rng)
     candidates = suspects(test.statistics(draws, own=True), len(draws.x))
     if not candidates:
         return ()
     fresh, _ = several(simulate)
-    return confirmed(candidates, test.statistics(fresh, own=False), len(fresh.x))
+    return confirm(candidates, test.statistics(fresh, own=False), len(fresh.x))
 
 
 def program(*arguments):
@@ -180,7 +180,7 @@ def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
         check_exact(model, point, neighbours(model, point))
         once(latent_shapes, given, partial(latent_shapes, *given), look)
         return Way(length, exact=True, move=None)
-    latent = once(checked_latent, given, partial(checked_latent, *given), look)
+    latent = once(check_latent, given, partial(check_latent, *given), look)
     chosen = choose_sampler(sampler, model, kinds(latent))
     sweeps = isinstance(chosen, (Gibbs, WithinGibbs)) and isinstance(model, HasGibbs)
     move = (
@@ -286,11 +286,13 @@ class Test(NamedTuple):
         return found
 
 
-def fitted(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
+def make_test(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
     size = int(model.n_values) if isinstance(model, Discrete) else None
     residual = regression(draws.x, draws.u, rng) if kind_of(model) == "reals" else None
     test = Test(size, model.directional, residual)
-    return test._replace(frames=tuple(chart.framed(rng) for chart in test.charts(draws, own=True)))
+    return test._replace(
+        frames=tuple(chart.make_frame(rng) for chart in test.charts(draws, own=True))
+    )
 
 
 class Candidate(NamedTuple):
@@ -322,7 +324,7 @@ def suspects(found: list[Statistics], m: int) -> list[Candidate]:
     return sorted(beyond, key=lambda one: -abs(one.t))[:CANDIDATES]
 
 
-def confirmed(candidates: list[Candidate], found: list[Statistics], m: int) -> tuple[str, ...]:
+def confirm(candidates: list[Candidate], found: list[Statistics], m: int) -> tuple[str, ...]:
     """The simplest of the statistics that fail on fresh draws too, in the same direction."""
     limit = -stdtrit(m - 1, STRICT / len(candidates))
     for _, family, number, t in sorted(candidates):

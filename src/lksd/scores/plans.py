@@ -149,7 +149,7 @@ def latent_shapes(model: LatentVariableModel, x):
     return jax.eval_shape(lambda key, one: own_start(model, key, one), jax.random.key(0), x[0])
 
 
-def checked_latent(model: LatentVariableModel, x):
+def check_latent(model: LatentVariableModel, x):
     """The latent's shapes, once both log densities are known to return one number there."""
     z = latent_shapes(model, x)
     check_shapes(model, x, z)

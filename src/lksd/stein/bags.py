@@ -65,7 +65,7 @@ class Bags(NamedTuple):
         )
 
 
-class Crossed(NamedTuple):
+class Crossings(NamedTuple):
     """Where a move meets a word of another document: u'B there, for the few pairs where it is not
     zero.
     """
@@ -93,15 +93,15 @@ class Meeting(NamedTuple):
 
     x: Bags
     y: Bags
-    crossed_x: Crossed
-    crossed_y: Crossed
+    crossed_x: Crossings
+    crossed_y: Crossings
     lowest: int
     groups: int
     # the kernel after changes that sum to 2 lowest, 2 lowest + 1, ...
     profiles: Float[np.ndarray, "n H m"]
     corrections: Corrections
 
-    def swapped(self) -> Meeting:
+    def swap(self) -> Meeting:
         found = self.corrections
         return Meeting(
             self.y,
@@ -212,16 +212,16 @@ def meet(table: Float[np.ndarray, " T"], x: Bags, y: Bags) -> Meeting:
     )
 
 
-def cross(moves: Bags, others: Bags) -> Crossed:
+def cross(moves: Bags, others: Bags) -> Crossings:
     found = (moves.words @ others.counts.T).tocoo()
     move, document = found.coords
     table = np.zeros(found.shape, np.int32)
     table[move, document] = found.data
-    return Crossed(move, document, found.data, table)
+    return Crossings(move, document, found.data, table)
 
 
 def corrections(
-    table, x: Bags, y: Bags, distances, crossed_x: Crossed, crossed_y: Crossed
+    table, x: Bags, y: Bags, distances, crossed_x: Crossings, crossed_y: Crossings
 ) -> Corrections:
     shared = (x.words @ y.words.T).tocoo()  # u'w
     row, column = shared.coords
@@ -249,7 +249,7 @@ def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     return np.asarray(values_at(kernel, np.arange(1 << longest.bit_length())))
 
 
-def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
+def group_weights(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     """The weights of the moves of each x_i, summed over those with the same change against each
     y_j; S is 1 where all are alike.
     """
@@ -278,9 +278,9 @@ def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     not yet right.
     """
     y, groups, profiles = meeting.y, meeting.groups, np.ascontiguousarray(meeting.profiles)
-    weights = np.ascontiguousarray(np.moveaxis(grouped(meeting.swapped()), 3, 0))  # (n, S, G, m)
+    weights = np.ascontiguousarray(np.moveaxis(group_weights(meeting.swap()), 3, 0))  # (n, S, G, m)
     values = np.zeros((len(y.stay), groups, len(profiles), len(y.squares)))
-    for group, documents in enumerate(reached(meeting).T):
+    for group, documents in enumerate(reachable_groups(meeting).T):
         # Most documents at once, or one by one where only those that repeat a word often have such
         # a change.
         for i in [slice(None)] if documents.mean() > 0.5 else np.flatnonzero(documents):
@@ -292,7 +292,7 @@ def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     return values
 
 
-def reached(meeting: Meeting) -> Bool[np.ndarray, "n G"]:
+def reachable_groups(meeting: Meeting) -> Bool[np.ndarray, "n G"]:
     """The groups that each x_i, or some move of it, belongs to."""
     x, crossed = meeting.x, meeting.crossed_x
     found, own = np.zeros((len(x.squares), meeting.groups), bool), x.own - meeting.lowest
@@ -306,8 +306,8 @@ def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.nd
     """h(x_i, y_j) for all models, from the witness values."""
     x, y, found = meeting.x, meeting.y, meeting.corrections
     h = x.stay[:, :, None] * values[:, -meeting.lowest]
-    weights = grouped(meeting)
-    for group in np.flatnonzero(reached(meeting).any(0)):
+    weights = group_weights(meeting)
+    for group in np.flatnonzero(reachable_groups(meeting).any(0)):
         h += weights[:, group] * values[:, group]
     cells = x.owner.take(found.move_x) * h.shape[2] + y.owner.take(found.move_y)
     for own, other, one in zip(x.weights, y.weights, h, strict=True):
@@ -395,7 +395,7 @@ def ready_by_words(problem: WordProblem) -> Callable[[Tiles], TileSums]:
             if problem.sensitive:
                 new = {i: slopes(meeting, values, i == j)}
                 if i != j:
-                    swapped = meeting.swapped()
+                    swapped = meeting.swap()
                     new[j] = slopes(swapped, witness_values(swapped), False)
                 for k, one in new.items():
                     found[k] = plus(found[k], one) if k in found else one

@@ -79,11 +79,7 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     blocks = room(blocks)  # of which the last may be empty
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
-    data = (
-        on_device(padded(*given, length, np))
-        if on_processor()
-        else _padded(*on_device(given), length)
-    )
+    data = on_device(pad(*given, length, np)) if on_processor() else _pad(*on_device(given), length)
     # else an accelerator would hold what was sent beside the first tiles
     jax.block_until_ready(data)
     operator, kernel = on_device((problem.operator, problem.kernel))
@@ -151,7 +147,7 @@ def values_and_slopes(kernel: Kernel, a, b) -> Any:
     return kernel(a, b), jax.jvp(slopes, (a,), (b,))
 
 
-def padded(x, scores, weights, length: int, library: Any = jnp):
+def pad(x, scores, weights, length: int, library: Any = jnp):
     """All of one length, with the scores in one array. The last row is repeated, so that padding
     never lies far from the data.
     """
@@ -162,7 +158,7 @@ def padded(x, scores, weights, length: int, library: Any = jnp):
     return longer(x), library.stack([longer(score) for score in scores]), longer(weights)
 
 
-_padded = jax.jit(padded, static_argnames="length")
+_pad = jax.jit(pad, static_argnames="length")
 
 
 class Form(NamedTuple):
@@ -258,16 +254,16 @@ def reductions(blocks, h):
         flat = h.reshape(len(h), -1)
         return blocks.sum(2), blocks.sum(1), flat @ flat.T
     products = [one * other for one in h for other in h]
-    sums = added_up([*blocks, *products], 1)
+    sums = add_up([*blocks, *products], 1)
     rows, squares = sums[: len(blocks)], [one.sum() for one in sums[len(blocks) :]]
     return (
         jnp.stack(rows),
-        jnp.stack(added_up(blocks, 0)),
+        jnp.stack(add_up(blocks, 0)),
         jnp.stack(squares).reshape(len(h), len(h)),
     )
 
 
-def added_up(blocks: list, axis: int) -> list:
+def add_up(blocks: list, axis: int) -> list:
     """The sums of several blocks along an axis; on an accelerator in one pass, which its compiler
     does not find by itself.
     """
