@@ -4,14 +4,13 @@ are checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._progress import progress_wanted
 from ._validation import (
     MINIMUM_OBSERVATIONS,
     about,
@@ -308,9 +307,10 @@ class Problem:
                     if not self.named.has_names:
                         raise
                     raise ValueError(f"{name}: {error}") from error
-            if self.domain.coordinates is not None:
-                scores = [moved(one, rung.x, self.domain.coordinates) for one in scores]
-            data, name = self.domain.transform("x", rung.x), rung.name + self.domain.name
+            data, name, coordinates = rung.x, rung.name, self.domain.coordinates
+            if coordinates is not None:
+                scores = [moved(one, data, coordinates) for one in scores]
+                data, name = self.domain.transform("x", data), f"{name}, {coordinates}"
             prepared = self.domain.prepare(
                 data, scores, self.kernel, rung.holdout, reading.standardise, self.paper
             )
@@ -337,11 +337,9 @@ class Problem:
         return common.of(model, support, setup)
 
 
-@contextmanager
-def running(run: Run) -> Iterator[Engine]:
+def running(run: Run) -> AbstractContextManager[Engine]:
     """The engine and the progress line of a call."""
-    with opened(run.engine) as engine, progress_wanted(run.progress):
-        yield engine
+    return opened(run.engine, run.progress)
 
 
 def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:

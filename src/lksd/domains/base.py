@@ -88,11 +88,6 @@ class Domain(ABC):
         """The domain with the coordinates in which all models are compared."""
         return self
 
-    @property
-    def name(self) -> str:
-        """The coordinates, as part of the operator's name."""
-        return "" if self.coordinates is None else f", {self.coordinates}"
-
     def transform(self, name: str, values: np.ndarray) -> np.ndarray:
         """Observations in the coordinates of the test."""
         return values

@@ -15,9 +15,8 @@ from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
 from .._jax import cores, keep_to
-from .._progress import track
 from .._validation import LksdWarning
-from ..engines import Engine
+from ..engines import Engine, track
 from .experiment import Experiment, Outcome, Task, trial_seed
 from .problems import experiment_named
 from .store import Store

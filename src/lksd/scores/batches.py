@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from .._jax import Program, compiled, float64, on_device
 from .._keys import as_keys
-from .._progress import track
-from ..engines import Engine
+from ..engines import Engine, track
 from ..models.behaviour import seen
 from .averages import Averages, average, control_part
 from .chains import Plan, Point, run_batch

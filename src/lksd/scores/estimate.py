@@ -14,10 +14,9 @@ from .._documents import numbered
 from .._jax import float64, once
 from .._keys import observation_keys, tuning_key
 from .._keywords import EstimateKeywords, verb
-from .._progress import progress_wanted, track
 from .._validation import column_order, noted, warn
 from ..domains import Domain, Observations, read_data
-from ..engines import opened
+from ..engines import opened, track
 from ..models import LDA, LatentVariableModel
 from ..models.base import (
     AveragesRatios,
@@ -98,7 +97,7 @@ def estimate_scores(
         isinstance(wanted, (tuple, list)) or (wanted is None and len(operators) > 1)
     )
     (support,) = domain.supports([""], [model], data)
-    with opened(options.run.engine) as place, progress_wanted(options.run.progress):
+    with opened(options.run.engine, options.run.progress) as place:
         setup = Setup(options.run.batch_size, place, as_checkpoint(options.run.checkpoint))
         found = Estimation(domain, data, operators, options.chains, options.run.seed, several).of(
             model, support, setup

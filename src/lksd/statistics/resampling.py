@@ -106,20 +106,16 @@ def replicates_of(
     """T* (b, A) from the row sums of the slots that hold each observation."""
     n = w.shape[1]
     mean = np.einsum("bcn,bn->bc", slots, w)[:, :, None] / n
-    moments = second_moments(slots - mean, w)
+    spread = slots - mean
+    # sum_i w_i s_i s_i' for each resample: many small products, for which BLAS threads would mostly
+    # wait for each other
+    moments = (
+        np.einsum("bcn,bn->bc", spread**2, w)[:, :, None]
+        if spread.shape[1] == 1
+        else np.einsum("bcn,bn,bdn->bcd", spread, w, spread)
+    )
     variance = 4 * pairs.squared(moments) / ((n - 1) * (n - 2) ** 2)
     deviation = pairs.of((mean[:, :, 0] / (n - 1) - centre).T).T
     with np.errstate(divide="ignore", invalid="ignore"):
         t = deviation / np.sqrt(variance / n)
     return np.where(variance > 0, t, np.nan)
-
-
-def second_moments(
-    spread: Float[np.ndarray, "b C n"], w: Float[np.ndarray, "b n"]
-) -> Float[np.ndarray, "b C C"]:
-    """sum_i w_i s_i s_i' for each resample: many small products, for which BLAS threads would
-    mostly wait for each other.
-    """
-    if spread.shape[1] == 1:
-        return np.einsum("bcn,bn->bc", spread**2, w)[:, :, None]
-    return np.einsum("bcn,bn,bdn->bcd", spread, w, spread)

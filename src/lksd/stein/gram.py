@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._jax import float64, room
-from .._progress import track
-from ..engines import Engine, Local
+from ..engines import Engine, Local, track
 from ..kernels import BagOfWords, Kernel
 from . import bags, tiles
 from .base import SteinOperator
