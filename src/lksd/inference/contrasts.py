@@ -27,7 +27,7 @@ from ..statistics.nulls import (
     quadratic_forms,
     replicate_count,
 )
-from ..statistics.resampling import Pairs, all_pairs, multinomial_weights, studentised_replicates
+from ..statistics.ustatistic import Pairs, all_pairs, multinomial_weights, studentised_replicates
 from ..stein import GramSums, gram_sums, paired
 from ..stein.gram import matrix_sums
 from .hypotheses import Hypothesis

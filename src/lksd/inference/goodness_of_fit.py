@@ -12,8 +12,7 @@ from ..options import Decision, Options
 from ..results.fit import GoodnessOfFitResult
 from ..results.records import read_only
 from ..statistics.nulls import Calibration, Evidence, replicate_count
-from ..statistics.resampling import multinomial_weights
-from ..statistics.ustatistic import centred, u_statistic
+from ..statistics.ustatistic import centred, multinomial_weights, u_statistic
 from ..stein import gram_sums
 from .chains import chain_doubts, diagnose
 from .doubts import Case, contribution_notes, row_doubts

@@ -29,7 +29,7 @@ from ..results.records import as_settings
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Family
 from ..statistics.nulls import Edgeworth
-from ..statistics.resampling import multinomial_weights
+from ..statistics.ustatistic import multinomial_weights
 from .contrasts import Contrasts
 from .kernel_sums import cross_sums, own_sums
 

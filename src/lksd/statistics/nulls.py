@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri
 
-from .resampling import Pairs
-from .ustatistic import jackknife_variance, u_statistic
+from .ustatistic import Pairs, jackknife_variance, u_statistic
 
 REPLICATES = 1_999
 MANY_MODELS, FEWER_REPLICATES = 10, 999  # of models, the resamples of whose Gram matrices take time
