@@ -24,9 +24,9 @@ from .inference.ranking import conclude_ranking
 from .options import Options
 from .problem import Findings, Named, Problem, check_names, running
 from .results import ComparisonResult
+from .results.base import as_settings
 from .results.fit import GoodnessOfFitResult
 from .results.ranking import RankResult
-from .results.records import as_settings
 
 
 @verb

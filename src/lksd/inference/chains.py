@@ -18,8 +18,8 @@ import numpy as np
 
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS, warn
+from ..results.base import read_only
 from ..results.details import NOISY, SHIFTED, Diagnostics, Unconverged
-from ..results.records import read_only
 from ..scores import ScoreEstimate
 from ..scores.lengths import project
 from ..stein import score_slopes

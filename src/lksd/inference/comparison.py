@@ -12,9 +12,9 @@ import numpy as np
 from ..domains import Domain, Integers
 from ..engines import Engine
 from ..options import Decision, Options
+from ..results.base import read_only
 from ..results.comparison import ComparisonResult
 from ..results.details import Words
-from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied

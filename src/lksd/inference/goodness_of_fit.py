@@ -9,8 +9,8 @@ import numpy as np
 
 from ..engines import Engine
 from ..options import Decision, Options
+from ..results.base import read_only
 from ..results.fit import GoodnessOfFitResult
-from ..results.records import read_only
 from ..statistics.nulls import Calibration, Evidence, replicate_count
 from ..statistics.ustatistic import centred, multinomial_weights, u_statistic
 from ..stein import gram_sums

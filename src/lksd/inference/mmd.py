@@ -24,8 +24,8 @@ from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from ..models import Simulates
 from ..models.simulation import draw
 from ..options import Decision, Options
+from ..results.base import as_settings
 from ..results.comparison import MMDResult
-from ..results.records import as_settings
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Family
 from ..statistics.nulls import Edgeworth
