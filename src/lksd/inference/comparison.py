@@ -252,7 +252,7 @@ def record(
         operator=test.hypothesis.operator_name,
         order=test.hypothesis.operator.order if test.hypothesis.operator.ordered else None,  # type: ignore[attr-defined]
         contributions=read_only(test.rows[0] / (n * (n - 1))),
-        zeta=ustatistic.Components(*(float(part[0]) for part in test.zeta)),
+        zeta=ustatistic.Components(float(test.zeta.zeta_1[0]), float(test.zeta.zeta_2[0])),
         notes=(*test.hypothesis.notes, *notes_of(test, decision)),
         indistinguishable=bool(test.alike[0]),
     )

@@ -44,9 +44,9 @@ CLAIMED = 100  # observations from which on tests are held to their level (docs/
 DEGENERATE = 0.1
 
 
-def pairs_of(pairs: int | None, n: int) -> int | None:
+def pairs_of(pairs: int, n: int) -> int | None:
     """How many pairs of n observations to take; None for all of them."""
-    if pairs is None or pairs >= n * (n - 1) // 2:
+    if pairs >= n * (n - 1) // 2:
         return None
     if pairs < FEWEST_PARTNERS * n / 2:
         raise ValueError(
@@ -139,7 +139,7 @@ def studentise(
     """
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
-    pairs = pairs_of(decision.pairs, n)
+    pairs = None if decision.pairs is None else pairs_of(decision.pairs, n)
     chosen = choose_calibration(decision, pairs, n, models)
     weights = (
         multinomial_weights(n, replicate_count(decision.alpha, models), seed)

@@ -96,7 +96,8 @@ def crossed(
     known: dict[tuple[int, str], Any] = {}
     for position, choice in enumerate(operators):
         for one in kernels:
-            operator = as_operator(choice, one)
+            given = isinstance(choice, SteinOperator)
+            operator = choice if given else as_operator(choice, one)
             operator.check_kernel(one)
             if sparse and isinstance(one, Mismatches):
                 raise ValueError(
@@ -148,9 +149,7 @@ def part(score, name: str, position: int, count: int):
 
 
 def as_operator(choice, kernel: Kernel) -> SteinOperator:
-    """An operator from an object, a name, or nothing (Langevin)."""
-    if isinstance(choice, SteinOperator):
-        return choice
+    """An operator by its name, or by nothing (Langevin)."""
     if choice is None:
         if kernel.domain == "discrete":
             raise ValueError(

@@ -121,14 +121,13 @@ def exact_parts(
             return None
         check_exact(model, data[:1])
         scores = [in_parts(partial(_scores, model), (data,), BATCH, MOST)]
-    finite = np.all(
-        [np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0
-    )
-    if not finite.all():
-        raise ValueError(
-            f"model: the exact score of {model} is not finite at observation "
-            f"{ids[np.argmin(finite)]}. Check its parameters."
-        )
+    for score in scores:
+        finite = np.isfinite(score.reshape(len(score), -1)).all(1)
+        if not finite.all():
+            raise ValueError(
+                f"model: the exact score of {model} is not finite at observation "
+                f"{ids[np.argmin(finite)]}. Check its parameters."
+            )
     return scores
 
 
