@@ -61,12 +61,12 @@ def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> lis
     """All kernels and operators of a call with scores; with several operators each score is a
     tuple, one for each.
     """
-    scores, operator, notes, first = as_given(x, scores, names, operator, mask)
-    several = isinstance(operator, (list, tuple))
+    scores, operator, notes, values = as_given(x, scores, names, operator, mask)
+    several, sparse = isinstance(operator, (list, tuple)), is_sparse(x)
 
     def read(position: int, operator: SteinOperator):
-        known = first if position == 0 else None
-        observations = operator.observations(x, mask) if known is None else known
+        again = values is None or (position and sparse)  # counts, which some operators refuse
+        observations: Any = operator.observations(x, mask) if again else values
         check_count("x", len(observations))
         own = zip(names, scores, strict=True)
         parts = [
@@ -78,7 +78,7 @@ def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> lis
         )
 
     wanted = list(operator) if several else [operator]
-    return crossed(kernel, wanted, read, notes, sparse=is_sparse(x))
+    return crossed(kernel, wanted, read, notes, sparse=sparse)
 
 
 def crossed(

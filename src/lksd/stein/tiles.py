@@ -112,11 +112,11 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
 def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     """What kernel and operator do at one pair of observations, which tells all that they do."""
     return once(
-        "one pair", (operator, kernel, x, scores), lambda: looked_at(operator, kernel, x, scores)
+        "one pair", (operator, kernel, x, scores), lambda: look_at(operator, kernel, x, scores)
     )
 
 
-def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
+def look_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     if by_values(kernel):
         return steps(values_and_slopes, kernel, *2 * (jax.ShapeDtypeStruct(x.shape[1:], x.dtype),))
     point = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
