@@ -160,18 +160,17 @@ def read_data(
 
 def domain_of(models: dict[str, Any]) -> type[Domain]:
     """The kind of data that all models describe."""
-    kinds = {name: kind_of(model) for name, model in models.items()}
-    own = set(kinds.values())
-    if len(own) == 1:
-        return DOMAINS[own.pop()]
-    words = {name: DOMAINS[kind].describes for name, kind in kinds.items()}
+    kinds = set(map(kind_of, models.values()))
+    if len(kinds) == 1:
+        return DOMAINS[kinds.pop()]
+    words = {name: DOMAINS[kind_of(model)].describes for name, model in models.items()}
     if len(set(words.values())) > 1:
         said = " and ".join(f"{name} describes {what}" for name, what in words.items())
         raise ValueError(
             f"{joined(models)}: expected models of the same kind of data; {said}. Compare models "
             "of the same data."
         )
-    if "directions" in own:
+    if "directions" in kinds:
         raise ValueError(
             "p and q: expected models of the same kind of data; one takes unit vectors alone. "
             "Compare like with like."
