@@ -197,12 +197,11 @@ class Problem:
                     f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got "
                     f"{model!r}. Give an instance."
                 )
-        pairs = decision.pairs
-        if pairs is not None and (n := len(x) if hasattr(x, "__len__") else x.shape[0]) > 1:
-            pairs_of(pairs, n)
         domain, data, models = read_data(
             x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS
         )
+        if decision.pairs is not None:
+            pairs_of(decision.pairs, len(data.values))  # which refuses too few
         named = named._replace(models=tuple(models))
         if paper:
             check_choice("preset", preset, ["paper"])

@@ -78,9 +78,8 @@ class Doubts(NamedTuple):
 
     def of(self, quality: Diagnostics, name: str | None = None) -> Diagnostics:
         """In the diagnostics of one model, or of all."""
-        own = self.unconverged
-        if name is not None:
-            own = tuple(one for one in own if one.model == name)
+        every = self.unconverged
+        own = every if name is None else tuple(one for one in every if one.model == name)
         return replace(quality, unconverged=own, withheld=self.withheld)
 
     def applied(self, result: Any) -> Any:

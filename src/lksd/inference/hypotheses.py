@@ -96,8 +96,7 @@ def crossed(
     known: dict[tuple[int, str], Any] = {}
     for position, choice in enumerate(operators):
         for one in kernels:
-            given = isinstance(choice, SteinOperator)
-            operator = choice if given else as_operator(choice, one)
+            operator = choice if isinstance(choice, SteinOperator) else as_operator(choice, one)
             operator.check_kernel(one)
             if sparse and isinstance(one, Mismatches):
                 raise ValueError(
