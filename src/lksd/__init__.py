@@ -6,7 +6,7 @@ from . import _stop as _stop  # before the imports below, which take their time
 
 from importlib.metadata import version
 
-from . import adapters, graphs, kernels, models, samplers, statistics, stein
+from . import adapters, criteria, graphs, kernels, models, samplers, statistics, stein
 from ._jax import clear_caches
 from ._validation import LksdWarning
 from .domains import discrete_operators
@@ -24,10 +24,12 @@ from .results import (
 from .scores import ScoreEstimate, estimate_scores, load_scores
 from .verbs import (
     compare,
+    compare_pointwise,
     compare_scores,
     goodness_of_fit,
     goodness_of_fit_scores,
     rank,
+    rank_pointwise,
     rank_scores,
 )
 
@@ -48,7 +50,9 @@ __all__ = [
     "adapters",
     "clear_caches",
     "compare",
+    "compare_pointwise",
     "compare_scores",
+    "criteria",
     "discrete_operators",
     "estimate_scores",
     "goodness_of_fit",
@@ -59,6 +63,7 @@ __all__ = [
     "load_scores",
     "models",
     "rank",
+    "rank_pointwise",
     "rank_scores",
     "relative_mmd",
     "samplers",

@@ -114,6 +114,24 @@ class RankScoresKeywords(PairsKeywords, ComputeKeywords, total=False):
     """Of ``rank_scores``."""
 
 
+class PointwiseKeywords(FitKeywords, total=False):
+    """Of ``compare_pointwise``."""
+
+    alternative: str
+    margin: float
+    run: Run
+    seed: int
+
+
+class RankPointwiseKeywords(FitKeywords, total=False):
+    """Of ``rank_pointwise``."""
+
+    margin: float
+    correction: str
+    run: Run
+    seed: int
+
+
 class FitScoresKeywords(FitKeywords, ComputeKeywords, total=False):
     """Of ``goodness_of_fit_scores``."""
 

@@ -79,7 +79,7 @@ class Decision(Record):
 
     keyword: ClassVar[str] = "decision"
 
-    alternative: str = "greater"
+    alternative: str = "two-sided"
     alpha: float = 0.05
     margin: float = 0.0
     variance: str = "auto"

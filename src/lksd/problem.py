@@ -18,6 +18,8 @@ from ._validation import (
     check_reals,
     in_columns,
 )
+from .criteria import KSD, Additive
+from .criteria.choice import Choice, choose_criteria, locate_criteria
 from .domains import Domain, Observations, is_estimate, read_data
 from .engines import Engine, opened
 from .inference.contrasts import pairs_of
@@ -46,6 +48,8 @@ from .scores.identity import check_identities
 from .scores.plans import takes_gradients
 from .stein import SteinOperator
 from .supports import Coordinates, Support
+
+ONLY_KSD = Choice(KSD(), ())
 
 
 class Named(NamedTuple):
@@ -173,6 +177,17 @@ class Problem:
     options: Options
     paper: bool
     notes: tuple[str, ...]
+    choice: Choice = ONLY_KSD
+    criteria: tuple[Additive, ...] = ()  # that add up, with what they take from the data
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether the kernel Stein discrepancy is wanted."""
+        return self.choice.of("ksd") is not None
+
+    @property
+    def also_mmd(self) -> bool:
+        return self.choice.of("mmd") is not None
 
     @classmethod
     def read(
@@ -185,6 +200,8 @@ class Problem:
         preset: str | None = None,
         check: bool = True,
         single: bool = False,
+        criterion: Any = "ksd",
+        also: Any = "auto",
     ) -> Problem:
         """Everything that a call is about, with its defaults; a ``single`` operator where one is
         asked for.
@@ -203,6 +220,12 @@ class Problem:
         if decision.pairs is not None:
             pairs_of(decision.pairs, len(data.values))  # which refuses too few
         named = named._replace(models=tuple(models))
+        given = {"preset": preset, "smooth": reading.smooth, "unbiased": chains.unbiased or None}
+        by_kernel = next((name for name, value in given.items() if value is not None), None)
+        choice = choose_criteria(criterion, also, models, chains.exact, by_kernel)
+        if (own := choice.of("ksd")) is not None:
+            kernel = own.kernel if kernel is None else kernel
+            operator = own.operator if operator is None else operator
         if paper:
             check_choice("preset", preset, ["paper"])
             options = options._replace(
@@ -250,6 +273,14 @@ class Problem:
                 options.chains,
                 domain.coordinates,
             )
+        holdout = reading.holdout
+        if holdout is not None:
+            holdout = read_holdout(domain, data, holdout)
+        if domain.weighted and choice.additive and criterion == "auto":
+            choice = ONLY_KSD  # a kernel that takes care of edges itself
+        criteria = locate_criteria(
+            choice.additive, domain, {}, data, models, options.chains.exact, holdout
+        )
         return cls(
             named._replace(models=tuple(models)),
             domain,
@@ -257,10 +288,12 @@ class Problem:
             operators,
             tuple(supports),
             kernel,
-            None if reading.holdout is None else read_holdout(domain, data, reading.holdout),
+            holdout,
             options,
             paper,
             (*data.notes, *untied, *domain.notes),
+            choice,
+            criteria,
         )
 
     def notes_with(self, findings: Findings) -> tuple[str, ...]:
@@ -272,7 +305,8 @@ class Problem:
             )
             for note in one.notes
         ]
-        return (*self.notes, *own, *findings.prepared.notes)
+        prepared = () if findings.prepared is None else findings.prepared.notes
+        return (*self.notes, *own, *prepared)
 
     def findings(self, engine: Engine) -> dict[str, Findings]:
         """The scores of all models and the hypotheses about them, for every scale of noise by its
@@ -310,6 +344,9 @@ class Problem:
             if coordinates is not None:
                 scores = [moved(one, data, coordinates) for one in scores]
                 data, name = self.domain.transform("x", data), f"{name}, {coordinates}"
+            if not self.by_kernel:
+                found[name] = Findings([], scores)
+                continue
             prepared = self.domain.prepare(
                 data, scores, self.kernel, rung.holdout, reading.standardise, self.paper
             )
@@ -331,7 +368,13 @@ class Problem:
             )
         data = self.observations._replace(values=rung.x)
         common = Estimation(
-            self.domain, data, self.operators, chains, self.options.run.seed, self.domain.discrete
+            self.domain,
+            data,
+            self.operators,
+            chains,
+            self.options.run.seed,
+            self.domain.discrete,
+            self.criteria,
         )
         return common.of(model, support, setup)
 

@@ -11,16 +11,21 @@ from ._keywords import (
     CompareScoresKeywords,
     FitScoresKeywords,
     GoodnessOfFitKeywords,
+    PointwiseKeywords,
     RankKeywords,
+    RankPointwiseKeywords,
     RankScoresKeywords,
     verb,
 )
 from .domains.reals import row_names
-from .inference.comparison import conclude_comparison
+from .engines import Engine
+from .inference.comparison import conclude_comparison, conclude_losses
 from .inference.goodness_of_fit import conclude_fit
 from .inference.hypotheses import given_family
+from .inference.losses import read_losses
 from .inference.mmd import check_samples
-from .inference.ranking import conclude_ranking
+from .inference.ranking import conclude_ranking, rank_losses
+from .inference.verdicts import compare_by_criteria, rank_by_criteria
 from .options import Options
 from .problem import Findings, Named, Problem, check_names, running
 from .results import ComparisonResult
@@ -36,6 +41,8 @@ def compare(
     q: Any = None,
     *,
     names: Sequence[str] | None = None,
+    criterion: Any = "auto",
+    also: Any = "auto",
     kernel: Any = None,
     operator: Any = None,
     also_mmd: bool = False,
@@ -43,7 +50,7 @@ def compare(
     check: bool = True,
     **keywords: Unpack[CompareKeywords],
 ) -> ComparisonResult:
-    """Test H0: P fits at least as well as Q, for two latent variable models.
+    """Which of two latent variable models fits the data better, and how sure is that?
 
     Parameters
     ----------
@@ -58,6 +65,13 @@ def compare(
         them in the answer.
     names : two strings, optional
         What P and Q are called in the answer.
+    criterion : name or object of lksd.criteria
+        What decides. "auto" is the log score where both models have exact and complete densities,
+        else the Fisher score (real data) or the conditional score (integers), else the kernel Stein
+        discrepancy: by the types of the models alone. "ksd" is the paper's.
+    also : name, object, or tuple of them, optional
+        Criteria that stand beside it; their p-values are corrected among themselves, and do not
+        change the verdict. "auto" is the kernel Stein discrepancy; () for none.
     kernel : kernel or list of kernels, optional
         Default for real data: ``PerCoordinate.median(x)``, for one column ``IMQ.median(x)``, the
         scales from ``x``, or from ``holdout`` if that is given; for integers
@@ -66,8 +80,9 @@ def compare(
         Default for integers: "difference" and "barker" together, with the defaults of
         ``discrete_operators``.
     also_mmd : bool
-        Also run the relative MMD on 2,000 samples (n, if that is more) from each model, and
-        correct for both: ``result.mmd``.
+        Also run the relative MMD on 2,000 samples (n, if that is more) from each model, together
+        with the kernel Stein discrepancy, and correct for both: ``result.mmd``, or that of the
+        result ``beside``.
     preset : "paper", optional
         Everything as in the paper: plain means, normal threshold; NUTS (the exchange algorithm for
         ``TruncatedPPCA``) with 500 draws after 200 and IMQ with the median scale, or 20 sweeps of
@@ -91,11 +106,13 @@ def compare(
     options, named = Options.read(compare, keywords), Named.pair(p, q, names)
     if also_mmd:
         check_samples(named.by(named.arguments), options)
-    problem = Problem.read(x, named, options, kernel, operator, preset, check)
+    problem = Problem.read(
+        x, named, options, kernel, operator, preset, check, criterion=criterion, also=also
+    )
     with running(options.run) as engine:
-        findings = problem.findings(engine)
-        result = conclude_comparison(findings, problem.options, engine, problem, also_mmd)
-    chosen = {"p": named.models[0], "q": named.models[1], "kernel": kernel, "operator": operator}
+        result = conclude(problem, problem.findings(engine), engine, also_mmd or problem.also_mmd)
+    chosen = {"p": named.models[0], "q": named.models[1], "criterion": criterion, "also": also}
+    chosen |= {"kernel": kernel, "operator": operator}
     chosen |= {"also_mmd": also_mmd, "preset": preset, "check": check}
     result = replace(
         result,
@@ -105,11 +122,22 @@ def compare(
     return named.name(result)
 
 
+def conclude(
+    problem: Problem, findings: dict[str, Findings], engine: Engine, also_mmd: bool
+) -> ComparisonResult:
+    """The verdict of the criterion that decides."""
+    if problem.choice.primary.name == "ksd":
+        return conclude_comparison(findings, problem.options, engine, problem, also_mmd)
+    return compare_by_criteria(findings, engine, problem, also_mmd)
+
+
 @verb
 def rank(
     x: Any,
     models: Any,
     *,
+    criterion: Any = "auto",
+    also: Any = "auto",
     kernel: Any = None,
     operator: Any = None,
     preset: str | None = None,
@@ -125,7 +153,7 @@ def rank(
         Independent observations that no model was fitted on, in any form that ``compare`` takes.
     models : dict of LatentVariableModel or ScoreEstimate, or list of (name, model)
         At least two models of the same data, by their names.
-    kernel, operator, preset, check
+    criterion, also, kernel, operator, preset, check
         As in ``compare``.
 
     Examples
@@ -139,11 +167,18 @@ def rank(
     ('noise 1.0',)
     """
     options = Options.read(rank, keywords).two_sided()
-    problem = Problem.read(x, Named.several(models), options, kernel, operator, preset, check)
+    named = Named.several(models)
+    problem = Problem.read(
+        x, named, options, kernel, operator, preset, check, criterion=criterion, also=also
+    )
     with running(options.run) as engine:
         findings = problem.findings(engine)
-        result = conclude_ranking(findings, problem.named.names, problem.options, engine, problem)
-    chosen = {"models": list(problem.named.names), "kernel": kernel, "operator": operator}
+        if problem.choice.primary.name == "ksd":
+            result = conclude_ranking(findings, named.names, problem.options, engine, problem)
+        else:
+            result = rank_by_criteria(findings, engine, problem)
+    chosen = {"models": list(named.names), "criterion": criterion, "also": also}
+    chosen |= {"kernel": kernel, "operator": operator}
     chosen |= {"preset": preset, "check": check}
     return replace(result, settings=as_settings(chosen | problem.options.of(rank)))
 
@@ -235,6 +270,65 @@ def compare_scores(
         result = conclude_comparison({"": Findings(family)}, options, engine)
     settings = as_settings({"kernel": kernel, "operator": operator} | options.of(compare_scores))
     return named.name(replace(result, labels=row_names(x), settings=settings))
+
+
+@verb
+def compare_pointwise(
+    loss_p: Any,
+    loss_q: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    **keywords: Unpack[PointwiseKeywords],
+) -> ComparisonResult:
+    """Test H0: P fits at least as well as Q, from losses that add up over the observations.
+
+    The losses may come from anywhere: minus the log predictive densities of ArviZ, the denoising
+    losses of a diffusion model, CRPS. The smaller mean is the better.
+
+    Parameters
+    ----------
+    loss_p, loss_q : (n,) arrays
+        The loss of each observation under each model, at data that neither model was fitted on. A
+        dict of two in the place of both names the models.
+    names : two strings, optional
+        What P and Q are called in the answer.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=200)
+    >>> absolute = {"median 0": np.abs(x), "median 1": np.abs(x - 1)}
+    >>> lksd.compare_pointwise(absolute, alternative="two-sided").favours
+    'median 0'
+    """
+    options, named = Options.read(compare_pointwise, keywords), Named.pair(loss_p, loss_q, names)
+    arguments = named.names if named.arguments != ("p", "q") else ("loss_p", "loss_q")
+    losses, labels = read_losses(named.by(arguments))
+    result = conclude_losses(losses, options)
+    settings = as_settings(options.of(compare_pointwise))
+    return named.name(replace(result, labels=labels, settings=settings))
+
+
+@verb
+def rank_pointwise(losses: Any, **keywords: Unpack[RankPointwiseKeywords]) -> RankResult:
+    """Rank models by losses that add up over the observations, with p-values for all pairs at once.
+
+    Parameters
+    ----------
+    losses : dict of (n,) arrays, or list of (name, array)
+        The loss of each observation under each model; see ``compare_pointwise``.
+
+    Examples
+    --------
+    >>> import numpy as np, lksd
+    >>> x = np.random.default_rng(0).normal(size=200)
+    >>> lksd.rank_pointwise({f"median {m}": np.abs(x - m) for m in (0, 1, 2)}).confidence_set
+    ('median 0',)
+    """
+    options = Options.read(rank_pointwise, keywords).two_sided()
+    named = check_names("losses", losses)
+    result = rank_losses(read_losses(named)[0], tuple(named), options)
+    return replace(result, settings=as_settings(options.of(rank_pointwise)))
 
 
 @verb

@@ -26,6 +26,7 @@ from ..stein import score_slopes
 from ..stein.discrete import Sensitivity
 from .doubts import LISTED, Case, Doubts
 from .hypotheses import Hypothesis
+from .losses import Losses
 
 if TYPE_CHECKING:
     from ..problem import Findings
@@ -204,10 +205,22 @@ def other_answers(
         for sign in (1, -1):
             yield case.test(
                 [
-                    with_extremes(one, number, np.flatnonzero(rows), made[one.smoothing], sign)
+                    with_other_losses(one, number, rows, made, sign)
+                    if isinstance(one, Losses)
+                    else with_extremes(one, number, np.flatnonzero(rows), made[one.smoothing], sign)
                     for one in case.family
                 ]
             )
+
+
+def with_other_losses(
+    losses: Losses, number: int, rows: np.ndarray, made: dict[str, Findings], sign: int
+) -> Losses:
+    """The losses of model ``number`` at ``rows`` as far off as their errors allow."""
+    (part,) = made.values()
+    errors = np.nan_to_num(part.scores[number].loss(losses.criterion, "loss_errors"))
+    moved = losses.scores[number] + sign * SIGNIFICANT * np.where(rows, errors, 0.0)
+    return losses._replace(scores=(*losses.scores[:number], moved, *losses.scores[number + 1 :]))
 
 
 def with_extremes(

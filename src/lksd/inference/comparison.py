@@ -20,8 +20,9 @@ from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .chains import chain_doubts, diagnose
 from .contrasts import Contrasts, against_last, family_of, said_of_pairs, said_of_size, studentise
-from .doubts import Case, contribution_notes, row_doubts
+from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes
 from .hypotheses import Hypothesis
+from .losses import Losses
 from .mmd import MMDTest, mmd_test, with_mmd
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def conclude_comparison(
         return row_doubts(case, family[0].x).applied(
             replace(result, notes=(*result.notes, *about_rows))
         )
+    assert isinstance(shown.hypothesis, Hypothesis)
     part = findings[shown.hypothesis.smoothing]
     doubt = chain_doubts(case, problem.named.names, findings)
     doubt = doubt.also(row_doubts(case, problem.observations.values, part.scores[0].index))
@@ -81,6 +83,20 @@ def conclude_comparison(
     return doubt.applied(
         replace(result, diagnostics=doubt.of(quality), words=words, kept=rows, notes=notes)
     )
+
+
+def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
+    """The answer about two models from their losses."""
+    decision, seed = options.decision, options.run.seed
+
+    def test(family: list[Losses]) -> ComparisonResult:
+        return decide(studentise(family, decision, seed), decision)[0]
+
+    tests = studentise([losses], decision, seed)
+    result = decide(tests, decision)[0]
+    case = Case(lambda: result, [losses], test, verdict)
+    caution = few_decide(case, losses.scores[0] - losses.scores[1])
+    return replace(result, caution=caution, notes=(*result.notes, *serial_notes(tests[0].rows)))
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
@@ -225,8 +241,12 @@ def record(
     test: Contrasts, decision: Decision, null: NullDistribution, pvalue: float, reverse: float
 ) -> ComparisonResult:
     n, rows = test.rows.shape[1], test.sums.model_rows
-    ksd_p, ksd_q = map(float, ustatistic.u_statistic(rows))
-    ksd_p_error, ksd_q_error = map(math.sqrt, ustatistic.jackknife_variance(rows) / n)
+    values = ustatistic.u_statistic(rows).tolist()
+    errors = np.sqrt(ustatistic.jackknife_variance(rows) / n).tolist()
+    kind = "ksd" if test.hypothesis.criterion == "ksd" else "loss"
+    names = ("p", "q", "p_error", "q_error")
+    unknown = dict.fromkeys((f"ksd_{name}" for name in names), math.nan)
+    known = {f"{kind}_{name}": value for name, value in zip(names, values + errors, strict=True)}
     towards_p = decision.two_sided and test.estimate[0] < 0
     result = ComparisonResult(
         statistic=float(test.statistics(-decision.margin if towards_p else decision.margin)[0]),
@@ -242,16 +262,14 @@ def record(
         null=null,
         estimate=float(test.estimate[0]),
         margin=decision.margin,
-        ksd_p=ksd_p,
-        ksd_q=ksd_q,
-        ksd_p_error=ksd_p_error,
-        ksd_q_error=ksd_q_error,
+        criterion=test.hypothesis.criterion,
+        **(unknown | known),
         alternative=decision.alternative,
         variance=variance_of(test, decision),
         correction=decision.correction,
         operator=test.hypothesis.operator_name,
-        order=test.hypothesis.operator.order if test.hypothesis.operator.ordered else None,  # type: ignore[attr-defined]
-        contributions=read_only(test.rows[0] / (n * (n - 1))),
+        order=test.hypothesis.order,
+        contributions=read_only(test.hypothesis.contributions(test.rows[0])),
         zeta=ustatistic.Components(float(test.zeta.zeta_1[0]), float(test.zeta.zeta_2[0])),
         notes=(*test.hypothesis.notes, *notes_of(test, decision)),
         indistinguishable=bool(test.alike[0]),

@@ -5,6 +5,7 @@ are judged.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,21 +17,17 @@ from ..statistics import ustatistic
 from ..statistics.multiplicity import Family, root_of, unit
 from ..statistics.nulls import (
     BOOTSTRAP_LIMIT,
-    EDGEWORTH_ROWS,
     SMALLEST_ALPHA,
     Calibration,
     Edgeworth,
     Evidence,
     NullDistribution,
-    expansions,
-    projections,
-    quadratic_forms,
     replicate_count,
 )
-from ..statistics.ustatistic import Pairs, all_pairs, multinomial_weights, studentised_replicates
-from ..stein import GramSums, gram_sums, paired
+from ..statistics.ustatistic import Pairs, all_pairs, multinomial_weights
+from ..stein import GramSums
 from ..stein.gram import matrix_sums
-from .hypotheses import Hypothesis
+from .hypotheses import Tested
 
 ROUNDING = 1e-13  # a spread of the difference this far below the models' own scale is rounding
 # numbers of all models' Gram matrices up to which calibration="auto" bootstraps
@@ -61,7 +58,7 @@ class Contrasts(NamedTuple):
     error is nil.
     """
 
-    hypothesis: Hypothesis
+    hypothesis: Tested
     sums: GramSums  # of the models against the last of them
     pairs: Pairs
     rows: np.ndarray  # (A, n)
@@ -127,7 +124,7 @@ class Contrasts(NamedTuple):
 
 
 def studentise(
-    family: list[Hypothesis],
+    family: Sequence[Tested],
     decision: Decision,
     seed: int,
     engine: Engine | None = None,
@@ -153,11 +150,7 @@ def studentise(
             assert pairs is None
             sums = matrix_sums(known[number], against)
         else:
-            sums = gram_sums(
-                one.operator,
-                one.kernel,
-                one.x,
-                one.scores,
+            sums = one.sums(
                 against,
                 None if whole else weights,
                 sensitive=sensitive,
@@ -182,7 +175,7 @@ def choose_calibration(decision: Decision, pairs: int | None, n: int, models: in
 
 
 def contrasts_of(
-    hypothesis: Hypothesis,
+    hypothesis: Tested,
     sums: GramSums,
     decision: Decision,
     seed: int,
@@ -214,7 +207,7 @@ def contrasts_of(
         regularised = ~alike & (linear_share(n, zeta) < DEGENERATE) & (np.abs(difference) <= error)
     if regularised.any():
         order = np.random.default_rng(seed).permutation(n)[: n - n % 2]
-        at_pairs = values_at(hypothesis, order)
+        at_pairs = hypothesis.at_pairs(order, against_last(len(scores)))
         other = ustatistic.regularised(rows, order, pairs.of(at_pairs))
         estimate = np.where(regularised, other.estimate, estimate)
         error = np.where(regularised & (error > 0), error_of(other.variance, n, rounding), error)
@@ -225,9 +218,7 @@ def contrasts_of(
             )
     replicates = None
     if weights is not None:
-        replicates = studentised_replicates(
-            sums.rows, sums.model_diagonal, weights, pairs, sums.matrix, sums.products
-        )
+        replicates = hypothesis.replicates(sums, weights, pairs)
     expanded = calibration == "edgeworth" or (calibration == "bootstrap" and decision.guarded)
     return Contrasts(
         hypothesis=hypothesis,
@@ -241,7 +232,7 @@ def contrasts_of(
         plain=plain,
         alike=alike,
         regularised=regularised,
-        expansion=expansion(hypothesis, sums, rows, pairs, seed) if expanded else None,
+        expansion=hypothesis.expansion(sums, rows, pairs, seed) if expanded else None,
         replicates=replicates,
         influences=influences,
         seed=seed,
@@ -325,32 +316,6 @@ def said_of_size(test: Contrasts, decision: Decision) -> list[str]:
         return []
     claim = f"n = {n} is small: the level is claimed from n = {CLAIMED} on"
     return [f"{claim}; with fewer observations rare ones may be missing, and p-values too small."]
-
-
-def values_at(hypothesis: Hypothesis, order: np.ndarray) -> np.ndarray:
-    """H of every model against the last, at disjoint pairs of observations."""
-    first, second = order[0::2], order[1::2]
-    values = paired(
-        hypothesis.operator, hypothesis.kernel, *hypothesis.at(first), *hypothesis.at(second)
-    )
-    return against_last(len(values)) @ values
-
-
-def expansion(
-    hypothesis: Hypothesis, sums: GramSums, rows: np.ndarray, pairs: Pairs, seed: int
-) -> Edgeworth:
-    """The Edgeworth expansions; g'Hg comes from at most ``EDGEWORTH_ROWS`` observations."""
-    n, models = rows.shape[1], len(hypothesis.scores)
-    subset, g = np.arange(n), projections(sums.rows)
-    if sums.matrix is not None:
-        return expansions(rows, subset, quadratic_forms(sums.matrix @ g.T, g, pairs))
-    if n > EDGEWORTH_ROWS:
-        subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
-    g = g[:, subset]
-    part = gram_sums(
-        hypothesis.operator, hypothesis.kernel, *hypothesis.at(subset), against_last(models), g.T
-    )
-    return expansions(rows, subset, quadratic_forms(part.products, g, pairs))
 
 
 # ------------------------------------------------------------- as a family of one-sided hypotheses

@@ -48,8 +48,8 @@ class Case(NamedTuple):
     """
 
     answer: Callable[[], Any]
-    family: list[Hypothesis]
-    test: Callable[[list[Hypothesis]], Any]
+    family: list[Any]
+    test: Callable[[list[Any]], Any]
     verdict: Callable[[Any], Any]
 
     def without(self, rows) -> Any:
@@ -132,15 +132,23 @@ COPIES = (
 )
 
 
-def row_doubts(case: Case, x: np.ndarray, ids: np.ndarray | None = None) -> Doubts:
+def row_doubts(
+    case: Case,
+    x: np.ndarray,
+    ids: np.ndarray | None = None,
+    family: list[Hypothesis] | None = None,
+) -> Doubts:
     """Of single observations; ``x`` are the data in their own coordinates, and ``ids`` name their
-    rows.
+    rows. They are looked for in the ``family``, by default that of the case.
     """
-    ids = np.arange(len(case.family[0].x)) if ids is None else ids
+    family = case.family if family is None else family
+    if not family:
+        return Doubts()
+    ids = np.arange(len(family[0].x)) if ids is None else ids
     doubts = Doubts()
     for suspects in (
-        Suspects(far_rows(case.family), *FAR_FROM_OTHERS),
-        Suspects(copied_rows(x, case.family[0]), *COPIES),
+        Suspects(far_rows(family), *FAR_FROM_OTHERS),
+        Suspects(copied_rows(x, family[0]), *COPIES),
     ):
         if suspects.rows.any():
             doubts = doubts.also(doubt_of(case, suspects, ids))
@@ -261,6 +269,28 @@ def contribution_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     return (*serial_notes(live), *carrying_notes(live))
 
 
+def carried_shares(rows: Float[np.ndarray, "A n"]) -> tuple[int, Float[np.ndarray, " A"]]:
+    """How many observations are few, and the share of the variation that the farthest carry."""
+    count = int(np.ceil(CARRYING * rows.shape[1]))
+    squared = np.sort((rows - np.median(rows, axis=1, keepdims=True)) ** 2, axis=1)
+    return count, squared[:, -count:].sum(1) / squared.sum(1)
+
+
+def few_decide(case: Case, differences: Float[np.ndarray, " n"]) -> str | None:
+    """In words that few observations decide: those farthest from the median of the differences, if
+    they carry nearly all of the variation and the answer is another without them.
+    """
+    if np.ptp(differences) == 0:
+        return None
+    count, (share,) = carried_shares(differences[None])
+    if share <= CARRIED or len(differences) - count < MINIMUM_OBSERVATIONS:
+        return None
+    far = np.argsort(np.abs(differences - np.median(differences)), kind="stable")[-count:]
+    rows = np.isin(np.arange(len(differences)), far)
+    decided = case.changes(case.without(rows))
+    return f"decided by {count} of {len(differences)} observations" if decided else None
+
+
 def serial_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     """Where neighbours resemble each other more than independent observations in random
     order do.
@@ -283,10 +313,7 @@ def carrying_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     """Where a difference rests on so few observations that others like them may be missing from the
     sample.
     """
-    n = rows.shape[1]
-    count = int(np.ceil(CARRYING * n))
-    squared = np.sort((rows - np.median(rows, axis=1, keepdims=True)) ** 2, axis=1)
-    shares = squared[:, -count:].sum(1) / squared.sum(1)
+    n, (count, shares) = rows.shape[1], carried_shares(rows)
     if not len(shares) or shares.max() <= CARRIED:
         return ()
     return (

@@ -1,4 +1,6 @@
-"""What is tested: every kernel with every operator, on checked observations and scores."""
+"""What is tested: every kernel with every operator, on checked observations and scores; or the
+losses of models at each observation.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from .._validation import check_choice, check_count
 from ..domains import CONTINUOUS, DISCRETE, Prepared
 from ..kernels import Kernel, Weighted, as_kernel, check_on
 from ..kernels.discrete import Mismatches
-from ..stein import Langevin, SteinOperator
+from ..statistics.nulls import (
+    EDGEWORTH_ROWS,
+    Edgeworth,
+    expansions,
+    projections,
+    quadratic_forms,
+)
+from ..statistics.ustatistic import Pairs, studentised_replicates
+from ..stein import GramSums, Langevin, SteinOperator, gram_sums, paired
+from .losses import Losses
 from .matching import as_given
 
 
@@ -42,6 +53,50 @@ class Hypothesis(NamedTuple):
     def at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Some observations, and the (S, k, ...) scores at them."""
         return self.x[rows], np.stack([score[rows] for score in self.scores])
+
+    @property
+    def criterion(self) -> str:
+        return "ksd"
+
+    def contributions(self, rows: np.ndarray) -> np.ndarray:
+        """What each observation adds to a difference, from the row sums of its Gram matrix."""
+        return rows / (rows.shape[-1] * (rows.shape[-1] - 1))
+
+    @property
+    def order(self) -> np.ndarray | None:
+        """That of the values, where the operator has one."""
+        return self.operator.order if self.operator.ordered else None  # type: ignore[attr-defined]
+
+    def sums(self, contrasts: np.ndarray, weights: np.ndarray | None, **options) -> GramSums:
+        """The sums of the Gram matrices of all models and of their ``contrasts``."""
+        given = (self.operator, self.kernel, self.x, self.scores)
+        return gram_sums(*given, contrasts, weights, **options)
+
+    def at_pairs(self, order: np.ndarray, contrasts: np.ndarray) -> np.ndarray:
+        """H of the contrasts at disjoint pairs of observations."""
+        first, second = self.at(order[0::2]), self.at(order[1::2])
+        return contrasts @ paired(self.operator, self.kernel, *first, *second)
+
+    def replicates(self, sums: GramSums, weights: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """T of each difference in resamples."""
+        return studentised_replicates(
+            sums.rows, sums.model_diagonal, weights, pairs, sums.matrix, sums.products
+        )
+
+    def expansion(self, sums: GramSums, rows: np.ndarray, pairs: Pairs, seed: int) -> Edgeworth:
+        """The Edgeworth expansions; g'Hg comes from at most ``EDGEWORTH_ROWS`` observations."""
+        n, g = rows.shape[1], projections(sums.rows)
+        subset = np.arange(n)
+        if sums.matrix is not None:
+            return expansions(rows, subset, quadratic_forms(sums.matrix @ g.T, g, pairs))
+        if n > EDGEWORTH_ROWS:
+            subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
+        g, against = g[:, subset], np.eye(len(self.scores))[:-1] - np.eye(len(self.scores))[-1]
+        part = self.only(subset).sums(against, g.T)
+        return expansions(rows, subset, quadratic_forms(part.products, g, pairs))
+
+
+Tested = Hypothesis | Losses
 
 
 def prepared_family(prepared: Prepared, names: Sequence[str], smoothing: str) -> list[Hypothesis]:

@@ -220,7 +220,9 @@ def check_samples(models: dict[str, Any], options: Options) -> None:
 
 def mmd_test(problem: Problem, prepared: Prepared) -> MMDTest:
     """Samples from both models against the data, all in the units of the test."""
-    kernel, options = problem.domain.mmd_kernel(prepared), problem.options
+    own, options = problem.choice.of("mmd"), problem.options
+    chosen = None if own is None else own.kernel
+    kernel = problem.domain.mmd_kernel(prepared) if chosen is None else as_kernel(chosen)
     samples = samples_of(problem.named.models, prepared, problem.domain, options.run.seed)
     p, q = (sample_means(kernel, prepared.x, y) for y in samples)
     return mmd_of_means(

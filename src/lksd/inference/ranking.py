@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,9 @@ from ..statistics.multiplicity import Adjusted, adjust, selective_pvalues
 from ..statistics.nulls import Edgeworth, largest_of
 from .chains import chain_doubts, chain_quality
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
-from .doubts import Case, contribution_notes, row_doubts
+from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes
 from .hypotheses import Hypothesis
+from .losses import Losses
 
 if TYPE_CHECKING:
     from ..problem import Findings, Problem
@@ -57,6 +59,21 @@ def conclude_ranking(
     return doubt.applied(
         replace(result, diagnostics=tuple(quality[name] for name in result.names), notes=notes)
     )
+
+
+def rank_losses(losses: Losses, names: tuple[str, ...], options: Options) -> RankResult:
+    """The answer about several models from their losses."""
+    decision, seed = options.decision, options.run.seed
+
+    def test(family: list[Losses]) -> RankResult:
+        return rank_all(studentise(family, decision, seed), names, decision)
+
+    tests = studentise([losses], decision, seed)
+    result = rank_all(tests, names, decision)
+    case = Case(lambda: result, [losses], test, lambda one: frozenset(one.better))
+    found = [few_decide(case, one - other) for one, other in combinations(losses.scores, 2)]
+    cautions = [f"the ranking is {one}." for one in dict.fromkeys(filter(None, found))]
+    return replace(result, notes=(*result.notes, *cautions, *serial_notes(tests[0].rows)))
 
 
 def best_of(case: Case) -> Case:
@@ -129,8 +146,12 @@ def ranked(
 ) -> RankResult:
     """One kernel and operator, the models in their order."""
     n, models = test.rows.shape[1], len(names)
-    ksd = ustatistic.u_statistic(test.sums.model_rows)
-    order = np.argsort(ksd, kind="stable")
+    values = ustatistic.u_statistic(test.sums.model_rows)
+    errors = np.sqrt(ustatistic.jackknife_variance(test.sums.model_rows) / n)
+    order = np.argsort(values, kind="stable")
+    known = read_only(values[order]), read_only(errors[order])
+    unknown = read_only(np.full(models, np.nan))
+    additive = test.hypothesis.criterion != "ksd"
     lower, upper = simultaneous_ends(test, adjusted, hypotheses, decision)
     # to the last model, where common parts cancel
     against = np.concatenate([ustatistic.u_statistic(test.sums.rows), [0.0]])
@@ -157,10 +178,11 @@ def ranked(
         kernel=str(test.hypothesis.kernel),
         seed=test.seed,
         names=tuple(names[i] for i in order),
-        ksd=read_only(ksd[order]),
-        ksd_errors=read_only(
-            np.sqrt(ustatistic.jackknife_variance(test.sums.model_rows) / n)[order]
-        ),
+        ksd=unknown if additive else known[0],
+        ksd_errors=unknown if additive else known[1],
+        criterion=test.hypothesis.criterion,
+        losses=known[0] if additive else None,
+        loss_errors=known[1] if additive else None,
         differences=matrix(test.difference, -test.difference, 0.0),
         standard_errors=matrix(test.error, test.error, 0.0),
         pvalues=matrix(pvalues[0], pvalues[1], 1.0),

@@ -16,6 +16,8 @@ from jax.flatten_util import ravel_pytree
 
 from .._jax import float64_values
 
+ANY = -2  # in the place of a value: the sum over all values
+
 
 class Ability(type(eqx.Module)):  # type: ignore[misc]
     """The metaclass of abilities: a model has one if it has what the class declares, and that is
@@ -117,6 +119,14 @@ class DiscreteLatent(eqx.Module, metaclass=Ability):
     """
 
     n_latent_values: eqx.AbstractVar[int]
+
+
+class SumsValues(eqx.Module, metaclass=Ability):
+    """Ratios at the value ``ANY`` are sums over all values, as a table of probabilities gives them
+    at once; conditional probabilities then need no loop over the values.
+    """
+
+    sums_values: eqx.AbstractVar[bool]
 
 
 class KnowsValues(eqx.Module, metaclass=Ability):
@@ -231,8 +241,8 @@ class LatentVariableModel(eqx.Module):
     """
 
     normalised: ClassVar[bool] = True
-    # whether the densities have every term that depends on the parameters
-    complete: ClassVar[bool] = True
+    # whether the densities have every factor; None where the class does not say
+    complete: ClassVar[bool | None] = None
     exchangeable: ClassVar[bool] = False
     any_length: ClassVar[bool] = False
     directional: ClassVar[bool] = False

@@ -43,6 +43,7 @@ class BetaBinomial(LatentVariableModel):
 
     exchangeable: ClassVar[bool] = True
     any_length: ClassVar[bool] = True
+    complete: ClassVar[bool] = True
 
     def __check_init__(self):
         if (

@@ -92,7 +92,7 @@ class PosteriorPredictive(LatentVariableModel):
 
         one = [build(index) for index in range(self.size)]
         if not isinstance(one[0], LatentVariableModel) or not (
-            one[0].normalised and one[0].complete
+            one[0].normalised and one[0].complete is not False
         ):
             raise TypeError(
                 "model: expected a LatentVariableModel whose densities have every term that "

@@ -21,6 +21,7 @@ class LinearGaussian(LatentVariableModel):
     """x | z ~ N(A z + location, diag(variances)), z ~ N(0, I): everything is in closed form."""
 
     support: ClassVar[Any] = "real"
+    complete: ClassVar[bool] = True
 
     @property
     def location(self):

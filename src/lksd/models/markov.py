@@ -11,7 +11,7 @@ import numpy as np
 
 from .._jax import as_float64
 from .._validation import check_finite
-from .base import LatentVariableModel, simulation
+from .base import ANY, LatentVariableModel, simulation
 from .gaussian import LOG_2PI
 from .mixture import GaussianMixture
 from .topics import along, pick
@@ -70,6 +70,8 @@ class HiddenMarkov(LatentVariableModel):
     whitening: Any
 
     any_length: ClassVar[bool] = True
+    complete: ClassVar[bool] = True
+    sums_values: ClassVar[bool] = True
     support: ClassVar[Any] = "real"  # of Gaussian emissions
 
     def __init__(self, initial, transition, emission):
@@ -139,7 +141,10 @@ class HiddenMarkov(LatentVariableModel):
                 first, transition, self.log_densities(x), jnp.ones(self.steps(x.shape[0]), bool)
             )
         table = jnp.asarray(self.emission).T
-        moved = None if values is None else table[jnp.maximum(values, 0)]
+        moved = None
+        if values is not None:
+            found = table[jnp.maximum(values, 0)]
+            moved = jnp.where((values == ANY)[..., None], 1.0, found)
         return Sequence(first, transition, jnp.log(table[jnp.maximum(x, 0)]), x >= 0, moved)
 
     def log_densities(self, x):

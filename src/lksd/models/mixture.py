@@ -23,6 +23,7 @@ from .base import LatentVariableModel, as_columns, check_columns, simulation
 class FiniteMixture(LatentVariableModel):
     """P(z = k) = weights[k]; a subclass gives the densities of x in each component."""
 
+    complete: ClassVar[bool] = True
     weights: eqx.AbstractVar[np.ndarray]
 
     @abstractmethod

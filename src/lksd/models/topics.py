@@ -14,7 +14,7 @@ from jax.scipy.special import gammaln
 from .._jax import as_float64
 from .._validation import check_finite
 from .._vocabulary import Vocabulary, as_vocabulary
-from .base import LatentVariableModel, simulation
+from .base import ANY, LatentVariableModel, simulation
 
 FEW = 16  # weights that are summed one by one
 LARGEST = 2**27  # coefficients of the dynamic program, 1 GB of them
@@ -54,6 +54,8 @@ class LDA(LatentVariableModel):
 
     exchangeable: ClassVar[bool] = True
     any_length: ClassVar[bool] = True
+    complete: ClassVar[bool] = True
+    sums_values: ClassVar[bool] = True
 
     def __check_init__(self):
         if (
@@ -146,6 +148,7 @@ class LDA(LatentVariableModel):
         words = jnp.concatenate([x[:, None], values], 1)
         # (D, 1 + M, K)
         table = jnp.moveaxis(jnp.asarray(self.topics)[:, jnp.maximum(words, 0)], 0, -1)
+        table = jnp.where((words == ANY)[..., None], 1.0, table)
         return Document(self.concentration, table[:, 0], table[:, 1:], x >= 0)
 
     def initial(self, key, x):

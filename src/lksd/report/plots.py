@@ -75,9 +75,12 @@ def headline(result: ComparisonResult) -> str:
 
 
 def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
-    """Both squared discrepancies and their difference, each with a 95 % interval."""
+    """Both squared discrepancies and their difference, each with a 95 % interval; of an additive
+    criterion, whose level says nothing, the difference alone.
+    """
     ax, (p, q) = new_axes(ax, 2.4, rows=True), result.names
-    models = ((q, result.ksd_q, result.ksd_q_error), (p, result.ksd_p, result.ksd_p_error))
+    own, others = result.estimates
+    models = ((q, *others), (p, *own)) if result.criterion == "ksd" else ()
     rows = [
         (
             in_lines(difference_of(result), LONGEST_TICK),
@@ -100,7 +103,9 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
     ax.set(
         ylim=(-0.6, len(rows) - 0.4),
-        xlabel="squared kernel Stein discrepancy (smaller fits better)",
+        xlabel="squared kernel Stein discrepancy (smaller fits better)"
+        if result.criterion == "ksd"
+        else f"difference of the {result.measure} (positive where {short_name(q)} fits better)",
     )
     ax.set_title(headline(result), loc="left", fontsize=10)
     return ax

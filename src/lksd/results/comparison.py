@@ -16,7 +16,17 @@ from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from ..statistics import ustatistic
 from ..statistics.ustatistic import Components
 from .base import DifferenceResult
-from .details import Diagnostics, Words, both_pvalues, by_margin, mark_withheld, sentence_of
+from .details import (
+    Diagnostics,
+    Pointwise,
+    Words,
+    both_pvalues,
+    by_margin,
+    criterion_lines,
+    mark_withheld,
+    measure_of,
+    sentence_of,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,8 +106,26 @@ class ComparisonResult(DifferenceResult):
         The difference that the null hypothesis allows; ``statistic`` is the distance from it.
     variance
         The estimator that was used; "regularised" also where ``variance="auto"`` has chosen it.
+    criterion : str
+        By which the models are compared: "ksd", or the name of an additive criterion.
     ksd_p, ksd_q, ksd_p_error, ksd_q_error
-        Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
+        Squared discrepancies (U-statistics, so they may be negative) and their standard errors; NaN
+        where none were computed.
+    loss_p, loss_q, loss_p_error, loss_q_error
+        The mean losses by an additive ``criterion``, smaller where the model fits better, and their
+        standard errors; NaN with the KSD.
+    beside : tuple of ComparisonResult
+        What the secondary criteria say, each in a result of its own, with p-values that are
+        adjusted for all of them.
+    pointwise : Pointwise or None
+        The loss of each observation by each additive criterion.
+    table : data frame
+        A row for each criterion, the one that decides first.
+    caution : str or None
+        That few observations decide, where leaving them out would change the verdict.
+    breakdown : int or None
+        The fewest observations without which the difference would not be significant; None where it
+        is not.
     contributions : (n,) array
         What each observation adds to ``difference``.
     labels : tuple of str or None
@@ -144,6 +172,44 @@ class ComparisonResult(DifferenceResult):
     mmd: MMDResult | None = None
     kept: np.ndarray | None = None
     labels: tuple[str, ...] | None = None
+    criterion: str = "ksd"
+    loss_p: float = math.nan
+    loss_q: float = math.nan
+    loss_p_error: float = math.nan
+    loss_q_error: float = math.nan
+    caution: str | None = None
+    beside: tuple[ComparisonResult, ...] = ()
+    pointwise: Pointwise | None = None
+
+    @property
+    def estimates(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """What the criterion says of each model, with its standard error."""
+        if self.criterion == "ksd":
+            return (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error)
+        return (self.loss_p, self.loss_p_error), (self.loss_q, self.loss_q_error)
+
+    @property
+    def measure(self) -> str:
+        """What the criterion measures, in words."""
+        return measure_of(self.criterion)
+
+    @property
+    def breakdown(self) -> int | None:
+        """Found by leaving out first what speaks most for the better model, by the jackknife and
+        the normal distribution.
+        """
+        if self.direction is None:
+            return None
+        parts = self.n * np.sort(
+            self.contributions if self.direction == "P" else -self.contributions
+        )
+        left = np.arange(self.n, 0, -1)
+        sums, squares = (np.cumsum(part[::-1])[::-1] for part in (parts, parts**2))
+        variance = np.maximum(squares - sums**2 / left, 0.0) / np.maximum(left - 1, 1)
+        tail = self.alpha / 2 if self.alternative == "two-sided" else self.alpha
+        shown = -sums / left - self.margin > -ndtri(tail) * np.sqrt(variance / left)
+        shown[-MINIMUM_OBSERVATIONS:] = False
+        return int(np.argmin(shown))
 
     @property
     def ksd_tests(self) -> tuple[ComparisonResult, ...]:
@@ -177,10 +243,11 @@ class ComparisonResult(DifferenceResult):
                 f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings."
             )
         called = (str(names[0]), str(names[1]))
-        tests = tuple(one.with_names(called) for one in self.tests)
-        return replace(
-            self, names=called, tests=tests, mmd=self.mmd and replace(self.mmd, names=called)
+        tests, beside = (
+            tuple(one.with_names(called) for one in part) for part in (self.tests, self.beside)
         )
+        mmd = self.mmd and replace(self.mmd, names=called)
+        return replace(self, names=called, tests=tests, beside=beside, mmd=mmd)
 
     @property
     def rejected(self) -> tuple[str, ...]:
@@ -325,7 +392,7 @@ class ComparisonResult(DifferenceResult):
             )
             return f"H0: {p} and {q} {equal};  H1: one fits better{by_margin(self.margin)}"
         null = (
-            f"KSD({p})^2 - KSD({q})^2 <= {number(self.margin)}"
+            f"{self.measure} of {p} - that of {q} <= {number(self.margin)}"
             if self.margin
             else f"{p} fits at least as well as {q}"
         )
@@ -343,9 +410,47 @@ class ComparisonResult(DifferenceResult):
 
     @property
     def summary(self) -> Table:
-        return self._estimates(
-            "squared KSD", (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error)
-        )
+        return self._estimates(self.measure, *self.estimates)
+
+    @property
+    def criteria(self) -> Table:
+        """What every criterion says, the one that decides first."""
+        rows = []
+        for one in (self, *self.beside):
+            low, high = one.confidence_interval()
+            better = "withheld" if one.withheld else one.favours or ""
+            cells = (number(one.difference), number(one.standard_error))
+            interval = f"[{number(low)}, {number(high)}]"
+            rows.append((one.criterion, *cells, interval, pvalue_cell(one.smaller_pvalue), better))
+        header = ("criterion", self.subtraction, "std. error", "95 % interval", "p", "better")
+        return Table(header, rows, left=(0, 5))
+
+    @property
+    def table(self):
+        """What every criterion says, as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "table needs pandas, which is not installed. Run: pip install pandas"
+            ) from error
+        rows = []
+        for one in (self, *self.beside):
+            low, high = one.confidence_interval()
+            share = None if one.diagnostics is None else one.diagnostics.noise_share
+            rows.append(
+                {
+                    "criterion": one.criterion,
+                    "difference": one.difference,
+                    "standard_error": one.standard_error,
+                    "lower": low,
+                    "upper": high,
+                    "pvalue": one.smaller_pvalue,
+                    "mcmc_share": 0.0 if share is None else share,
+                    "favours": one.favours,
+                }
+            )
+        return pandas.DataFrame(rows).set_index("criterion")
 
     @property
     def hypotheses(self) -> Table:
@@ -379,11 +484,12 @@ class ComparisonResult(DifferenceResult):
             "",
             f"T = {self.statistic:.3f}, {self.pvalue_line}, n = {self.n}; {self.variance} variance",
             f"p-value  {self.calibration}",
-            f"kernel   {visible(self.kernel)}",
-            f"operator {visible(self.operator)}",
+            *criterion_lines(self),
         ]
         if self.diagnostics is not None:
             lines += self.diagnostics.lines(self.names)
+        if self.beside:
+            lines += ["", *self.criteria.lines()]
         if self.tests or self.mmd is not None:
             lines += ["", *self.hypotheses.lines()]
         if self.words is not None:

@@ -18,11 +18,24 @@ from .._text import number, pvalue_text, rhat_text, visible
 if TYPE_CHECKING:
     from .base import DifferenceResult, TestResult
     from .comparison import ComparisonResult
+    from .ranking import RankResult
 
 ROLES = ("P", "Q")  # the models of a comparison, in formulas and where they have no names
 NOISY = 0.2  # share of MCMC error in the variance from which it is warned of
 SHIFTED = 0.5  # of T, by the chains' starting points
 POWER = 0.8  # of the new sample that would settle it
+LONG_NAMES = {
+    "ksd": "the kernel Stein discrepancy",
+    "fisher": "the Fisher score",
+    "conditional": "the conditional score",
+    "log": "the log score",
+}
+MEASURES = {
+    "ksd": "squared KSD",
+    "fisher": "Fisher score",
+    "conditional": "conditional log loss",
+    "log": "log loss",
+}
 
 
 @dataclass(frozen=True)
@@ -146,9 +159,42 @@ class Words:
         return list(zip(labels, self.contributions[:count].tolist(), strict=False))
 
 
+@dataclass(frozen=True, eq=False)
+class Pointwise:
+    """The loss of each observation by additive criteria, under every model: ``losses`` and their
+    Monte Carlo standard ``errors`` are (n, models, criteria) arrays, the models in the order in
+    which they were given.
+
+    As an array it is (n, criteria): the loss of the first model minus that of the second.
+    """
+
+    criteria: tuple[str, ...]
+    losses: np.ndarray
+    errors: np.ndarray
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self.losses[:, 0] - self.losses[:, 1], dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.losses.shape[0], self.losses.shape[2]
+
+
 def mark_withheld(text: str, result: TestResult) -> str:
     """P-values, or the name of a column of them, said to be withheld where the verdict is."""
     return text if result.withheld is None else f"{text} (withheld)"
+
+
+def measure_of(criterion: str) -> str:
+    """What a criterion measures, in words."""
+    return MEASURES.get(criterion, f"mean {criterion}")
+
+
+def criterion_lines(result: ComparisonResult | RankResult) -> list[str]:
+    """By what the models are compared."""
+    if result.criterion != "ksd":
+        return [f"criterion {visible(result.criterion)}"]
+    return [f"kernel   {visible(result.kernel)}", f"operator {visible(result.operator)}"]
 
 
 def sentence_of(result: ComparisonResult) -> str:
@@ -162,17 +208,41 @@ def sentence_of(result: ComparisonResult) -> str:
             else result.pvalue
         )
         by = by_margin(result.margin) + by_which(result)
-        return f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)})."
+        caution = f", {result.caution}" if result.caution else ""
+        said = f"{result.better_than(result.better_role)}{by} ({pvalue_text(p)}){caution}"
+        return f"{said}{others_say(result)}."
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
-        return "The models are indistinguishable on this data: their scores agree to rounding."
+        agree = "scores" if result.criterion == "ksd" else "losses"
+        return f"The models are indistinguishable on this data: their {agree} agree to rounding."
     whether = f" whether one fits better{by_margin(result.margin)}" if result.margin else ""
     size = size_to_settle(result)
     if not result.n < size < math.inf:
-        return f"Undecided{whether} ({both_pvalues(result)})."
+        return f"Undecided{whether} ({both_pvalues(result)}){others_say(result)}."
     return (
-        f"Undecided{whether} ({both_pvalues(result)}): a new sample of {size:,.0f} would settle it "
-        f"with probability {POWER:g} if the true difference equals the estimate."
+        f"Undecided{whether} ({both_pvalues(result)}){others_say(result)}: a new sample of "
+        f"{size:,.0f} would settle it with probability {POWER:g} if the true difference equals the "
+        "estimate."
     )
+
+
+def others_say(result: ComparisonResult) -> str:
+    """What the secondary criteria say of the verdict, each in a few words."""
+    own, said = result.better_role, []
+    for one in result.beside:
+        other, name = one.better_role, LONG_NAMES.get(one.criterion, one.criterion)
+        if one.disputed:
+            said.append(f"{name} contradicts itself")
+        elif own is None:
+            said.append(
+                f"{name} does not tell either"
+                if other is None
+                else f"by {name} {one.better_than(other)} ({pvalue_text(one.smaller_pvalue)})"
+            )
+        elif other is None:
+            said.append(f"{name} does not tell")
+        else:
+            said.append(f"{name} {'agrees' if other == own else 'says the opposite'}")
+    return "".join(f"; {one}" for one in said)
 
 
 def by_margin(margin: float) -> str:

@@ -28,7 +28,7 @@ from .base import (
     record_checksum,
 )
 from .comparison import ComparisonResult, MMDResult
-from .details import Diagnostics, Unconverged, Words
+from .details import Diagnostics, Pointwise, Unconverged, Words
 from .fit import GoodnessOfFitResult
 from .ranking import RankResult
 
@@ -39,6 +39,7 @@ RECORDS = (
     RankResult,
     Components,
     Diagnostics,
+    Pointwise,
     Unconverged,
     Words,
 )
@@ -58,6 +59,7 @@ TYPES: dict[str, Any] = {
     "RankResult": RankResult,
     "MMDResult": MMDResult,
     "Diagnostics": Diagnostics,
+    "Pointwise": Pointwise,
     "Words": Words,
 }
 
@@ -270,12 +272,13 @@ def check_comparison(result: ComparisonResult, withheld: bool) -> None:
     better = result.better_role
     rejected = better is not None and (result.alternative == "two-sided" or better == "Q")
     need(withheld or result.reject == rejected, "the decision does not follow from the p-values")
-    sizes = abs(result.ksd_p) + abs(result.ksd_q)
+    (p, p_error), (q, q_error) = result.estimates
+    sizes = abs(p) + abs(q)
     need(
-        close(result.difference, result.ksd_p - result.ksd_q, sizes),
+        close(result.difference, p - q, sizes),
         "the discrepancies do not add up",
     )
-    need(not (result.ksd_p_error < 0 or result.ksd_q_error < 0), "a standard error is negative")
+    need(not (p_error < 0 or q_error < 0), "a standard error is negative")
     check_contributions(result.contributions, result.n, result.difference)
     for name, array in (("kept", result.kept), ("order", result.order)):
         need(
@@ -287,12 +290,20 @@ def check_comparison(result: ComparisonResult, withheld: bool) -> None:
     if result.diagnostics is not None:
         for each in (result.diagnostics.rhats, result.diagnostics.esses):
             need(each is None or each.shape == (result.n,), "diagnostics are not of n observations")
-    for one in (*result.tests, *(() if result.mmd is None else (result.mmd,))):
+    check_pointwise(result.pointwise, result.n, 2)
+    for one in (*result.tests, *result.beside, *(() if result.mmd is None else (result.mmd,))):
         need(
             one.n == result.n and one.alpha == result.alpha,
             "tests of one result differ in n or level",
         )
         check_result(one, withheld and not one.reject)
+
+
+def check_pointwise(found: Pointwise | None, n: int, models: int) -> None:
+    if found is not None:
+        shape = (n, models, len(found.criteria))
+        for part in (found.losses, found.errors):
+            need(part.shape == shape, f"pointwise losses of shape {part.shape}, not {shape}")
 
 
 def check_contributions(parts: np.ndarray, n: int, total: float) -> None:
@@ -310,24 +321,31 @@ def check_ranking(result: RankResult, withheld: bool) -> None:
     count = len(result.names)
     need(result.correction in CORRECTIONS, f"the correction is {result.correction!r}")
     need(count >= 2 and len(set(result.names)) == count, "names of models are missing or double")
-    for name in ("ksd", "ksd_errors", "selective_pvalues"):
-        need(getattr(result, name).shape == (count,), f"{name} is not of {count} models")
+    values, errors = result.estimates
+    for name in ("ksd", "ksd_errors", "losses", "loss_errors", "selective_pvalues"):
+        own = getattr(result, name)
+        need(own is None or own.shape == (count,), f"{name} is not of {count} models")
+    need(
+        (result.criterion == "ksd") == (result.losses is None) == (result.loss_errors is None),
+        "losses and the criterion do not go together",
+    )
     for name in ("differences", "standard_errors", "pvalues", "lower"):
         need(getattr(result, name).shape == (count, count), f"{name} is not of {count} models")
-    for values in (result.pvalues, result.selective_pvalues):
-        need(((values >= 0) & (values <= 1)).all(), "a p-value is not between 0 and 1")
+    for own in (result.pvalues, result.selective_pvalues):
+        need(((own >= 0) & (own <= 1)).all(), "a p-value is not between 0 and 1")
     need(
-        not (result.ksd_errors < 0).any() and not (result.standard_errors < 0).any(),
+        not (errors < 0).any() and not (result.standard_errors < 0).any(),
         "a standard error is negative",
     )
-    sizes = np.abs(result.ksd)[:, None] + np.abs(result.ksd)
-    apart = np.abs(result.differences - (result.ksd[:, None] - result.ksd))
+    sizes = np.abs(values)[:, None] + np.abs(values)
+    apart = np.abs(result.differences - (values[:, None] - values))
     need((apart <= CLOSE * sizes).all(), "differences are not those of the discrepancies")
     need(close(result.pvalue, float(result.pvalues.min()), 1.0), "the p-value is not the smallest")
     shown = result.shown_worse.any() if result.tests else result.pvalue <= result.alpha
     need(withheld or result.reject == bool(shown), "the decision does not follow from the p-values")
     need(len(result.diagnostics) in (0, count), "diagnostics are not of the models")
-    for one in result.tests:
+    check_pointwise(result.pointwise, result.n, count)
+    for one in (*result.tests, *result.beside):
         need(
             one.n == result.n and set(one.names) == set(result.names),
             "tests of one result differ in n or models",

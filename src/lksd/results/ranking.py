@@ -10,7 +10,15 @@ import numpy as np
 
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .base import TestResult
-from .details import Diagnostics, by_margin, mark_withheld, short_labels
+from .details import (
+    Diagnostics,
+    Pointwise,
+    by_margin,
+    criterion_lines,
+    mark_withheld,
+    measure_of,
+    short_labels,
+)
 
 LISTED = 8  # models in a sentence
 NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
@@ -35,10 +43,21 @@ class RankResult(TestResult):
     ----------
     names : tuple of str
         The models, the one with the smallest squared discrepancy first.
+    criterion : str
+        By which the models are compared: "ksd", or the name of an additive criterion.
     ksd, ksd_errors : (M,) arrays
-        Squared discrepancies (U-statistics, so they may be negative) and their standard errors.
+        Squared discrepancies (U-statistics, so they may be negative) and their standard errors; NaN
+        where none were computed.
+    beside : tuple of RankResult
+        The rankings by the secondary criteria.
+    pointwise : Pointwise or None
+        The loss of each observation by each additive criterion; the models in the order in which
+        they were given.
+    losses, loss_errors : (M,) arrays or None
+        The mean losses by an additive ``criterion`` and their standard errors; None with the KSD.
     differences, standard_errors : (M, M) arrays
-        Entry [i, j] is KSD_i^2 - KSD_j^2, positive where j fits better, and its standard error.
+        Entry [i, j] is KSD_i^2 - KSD_j^2, or the difference of the mean losses, positive where j
+        fits better, and its standard error.
     pvalues : (M, M) array
         Entry [i, j] for H0: i fits at least as well as j (by every kernel and operator); adjusted
         for all pairs (and for them).
@@ -69,6 +88,18 @@ class RankResult(TestResult):
     notes: tuple[str, ...] = ()
     tests: tuple[RankResult, ...] = ()
     diagnostics: tuple[Diagnostics, ...] = ()
+    criterion: str = "ksd"
+    losses: np.ndarray | None = None
+    loss_errors: np.ndarray | None = None
+    beside: tuple[RankResult, ...] = ()
+    pointwise: Pointwise | None = None
+
+    @property
+    def estimates(self) -> tuple[np.ndarray, np.ndarray]:
+        """What the criterion says of each model, and the standard errors."""
+        if self.losses is None or self.loss_errors is None:
+            return self.ksd, self.ksd_errors
+        return self.losses, self.loss_errors
 
     @property
     def adjusted_pvalues(self) -> np.ndarray:
@@ -194,7 +225,8 @@ class RankResult(TestResult):
 
     @property
     def question(self) -> str:
-        by = f"the squared discrepancy of A exceeds that of B by at most {number(self.margin)}"
+        measure = "squared discrepancy" if self.losses is None else measure_of(self.criterion)
+        by = f"the {measure} of A exceeds that of B by at most {number(self.margin)}"
         return (
             "H0, for every ordered pair (A, B): "
             f"{by if self.margin else 'A fits at least as well as B'}"
@@ -207,14 +239,14 @@ class RankResult(TestResult):
         header = [
             "rank",
             "model",
-            "squared KSD",
+            measure_of(self.criterion),
             "std. error",
             "to best",
             "std. error",
             *pvalues,
             "in set",
         ]
-        kept = set(self.confidence_set)
+        kept, (values, errors) = set(self.confidence_set), self.estimates
         rows: list[tuple[str, ...]] = []
         for i, name in enumerate(self.names):
             to_best = (
@@ -224,8 +256,8 @@ class RankResult(TestResult):
             )
             selective = pvalue_cell(self.selective_pvalues[i]) if i else ""
             figures = (
-                number(self.ksd[i]),
-                number(self.ksd_errors[i]),
+                number(values[i]),
+                number(errors[i]),
                 *to_best,
                 pvalue_cell(self.adjusted_pvalues[i]),
                 selective,
@@ -268,8 +300,8 @@ class RankResult(TestResult):
             ) from error
         columns = {
             "rank": np.arange(1, len(self.names) + 1),
-            "ksd": self.ksd,
-            "se": self.ksd_errors,
+            self.criterion: self.estimates[0],
+            "se": self.estimates[1],
             "difference": self.differences[:, 0],
             "difference_se": self.standard_errors[:, 0],
             "adjusted_pvalue": self.adjusted_pvalues,
@@ -309,8 +341,7 @@ class RankResult(TestResult):
             "",
             f"n = {self.n}, level {self.alpha:g}; {NAMES[self.correction]} over all pairs; "
             f"p-values: {self.calibration}",
-            f"kernel   {visible(self.kernel)}",
-            f"operator {visible(self.operator)}",
+            *criterion_lines(self),
             *(["", *self.hypotheses.lines()] if self.tests else []),
             "",
             *(f"Note: {visible(note)}" for note in self.notes),

@@ -80,6 +80,10 @@ class Targets(NamedTuple):
         """Those of a group of observations, cut to its length."""
         return Targets(self.values[group.rows, : group.length], self.columns)
 
+    def first(self, count: int) -> Targets:
+        """Those of the first operators alone, in their places among all."""
+        return self._replace(columns=self.columns[:count])
+
 
 def targets(operators: tuple[Any, ...], x: Int[np.ndarray, "n D"]) -> Targets:
     found: list[np.ndarray] = []

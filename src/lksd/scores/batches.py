@@ -19,7 +19,7 @@ from .._keys import as_keys
 from ..engines import Engine, track
 from ..models.behaviour import seen
 from .averages import Averages, average, control_part
-from .chains import Plan, Point, run_batch
+from .chains import NOTHING, Plan, Point, Watch, run_batch, run_watched
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
 
@@ -71,24 +71,37 @@ class Run(NamedTuple):
     finite: Bool[np.ndarray, " n"]
     # of halves of chains in the score; above 1 they do not agree
     disagreement: Float[np.ndarray, " n"]
+    observed: Averages | None = None  # by criteria, where there are any
+    observed_controlled: Averages | None = None
 
 
-def run(model, sampler, initial, groups: Groups, plan: Plan, setup: Setup) -> list[Run]:
+def run(
+    model, sampler, initial, groups: Groups, plan: Plan, setup: Setup, watch: Watch = NOTHING
+) -> list[Run]:
     """All observations of every group, each reduced to what is kept as its batch ends."""
     return in_batches(
-        Work(
-            run_batch, (model, sampler, initial), plan, partial(keep, plan=plan), form_of_run(plan)
-        ),
+        chain_work((model, sampler, initial), watch, plan, keep, form_of_run(plan, watch)),
         groups,
         setup,
     )
 
 
-def form_of_run(plan: Plan) -> Run:
+def chain_work(fixed: tuple, watch: Watch, plan: Plan, keep: Callable, form: Any) -> Work:
+    """Chains of a model, with what criteria look at."""
+    if watch.criteria:
+        return Work(run_watched, (*fixed, watch), plan, partial(keep, plan=plan), form)
+    return Work(run_batch, fixed, plan, partial(keep, plan=plan), form)
+
+
+def form_of_run(plan: Plan, watch: Watch = NOTHING) -> Run:
     """The form of what is kept."""
     leaf: Any = 0
     averages = Averages(leaf, leaf, leaf)
-    return Run(averages, averages if plan.control else None, *[leaf] * 7)
+    found = Run(averages, averages if plan.control else None, *[leaf] * 7)
+    return found._replace(
+        observed=averages if watch.criteria else None,
+        observed_controlled=averages if watch.degree else None,
+    )
 
 
 def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
@@ -230,7 +243,7 @@ def to_numpy(tree: Any) -> Any:
 
 def keep(reduced: Any, plan: Plan) -> Run:
     """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays."""
-    rhat, ess = worst_rhat_and_ess(reduced.traces)
+    (rhat, ess), own = worst_rhat_and_ess(reduced.traces), reduced.watched
     return Run(
         plain=average(reduced.scores),
         controlled=average(reduced.scores - control_part(reduced, plan)) if plan.control else None,
@@ -241,4 +254,8 @@ def keep(reduced: Any, plan: Plan) -> Run:
         start=reduced.start,
         finite=reduced.finite.all(1),
         disagreement=disagreement(reduced.scores),
+        observed=None if own is None else average(own.scores),
+        observed_controlled=average(own.scores - control_part(own, plan))
+        if own is not None and own.controls.shape[-1]
+        else None,
     )

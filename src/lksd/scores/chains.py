@@ -42,6 +42,57 @@ class Plan(NamedTuple):
         return f"{chains} of {self.batches * self.batch_draws} draws after {self.warmup}"
 
 
+class Watch(eqx.Module):
+    """What criteria average beside the score, with control variates of a degree of their own:
+    polynomials of degree one, all squares too, or all of degree two; 0 for none.
+    """
+
+    criteria: tuple[Any, ...]
+    degree: int = eqx.field(static=True, default=0)
+    sizes: tuple[int, ...] = eqx.field(static=True, default=())  # of what each looks at
+
+    def prepare(self, model, x, z) -> tuple[Any, ...]:
+        return tuple(one.prepare(model, x, z) for one in self.criteria)
+
+    def observe(self, model, x, z, key, prepared) -> Float[Array, " k"]:
+        """What all criteria look at, one after another."""
+        found = [
+            one.observe(model, x, z, key, known)
+            for one, known in zip(self.criteria, prepared, strict=True)
+        ]
+        return jnp.concatenate([jnp.zeros(0), *(part for part in found if part is not None)])
+
+    def controls(self, model, x, u) -> Float[Array, " q"]:
+        """grad P . grad log p(x, z) + Laplacian of P, whose posterior mean is zero, for the
+        polynomials P of the unconstrained reals.
+        """
+        if not self.degree:
+            return jnp.zeros(0)
+        conditional, reals = given_integers(model, u)
+        g, flat = (
+            ravel_pytree(part)[0]
+            for part in (jax.grad(log_posterior(conditional, x))(reals), reals)
+        )
+        if self.degree == 1:
+            return g
+        rows, columns = np.triu_indices(g.size) if self.degree == 3 else 2 * (np.arange(g.size),)
+        second = flat[rows] * g[columns] + flat[columns] * g[rows] + 2.0 * (rows == columns)
+        return jnp.concatenate([g, second])
+
+
+NOTHING = Watch(())
+
+
+class Watched(NamedTuple):
+    """What criteria average of one observation, in the form of ``Reduced``."""
+
+    scores: Float[Array, "C B k"]
+    controls: Float[Array, "C B q"]
+    control_moments: Float[Array, "C q q"]
+    cross_moments: Float[Array, "C q k"]
+    origins: Float[Array, "C k"]
+
+
 class Reduced(NamedTuple):
     """One observation: C chains, B batches each, control variates of length q."""
 
@@ -57,6 +108,7 @@ class Reduced(NamedTuple):
     start: Float[Array, "C 3"]
     finite: Bool[Array, " C"]
     last: Any  # the unconstrained latents after the last step, with C in front
+    watched: Watched | None = None  # of criteria, where there are any
 
 
 def run_batch(
@@ -68,6 +120,19 @@ def run_batch(
     plan: Plan,
 ) -> Reduced:
     """All chains of all observations of a batch."""
+    return run_watched(model, sampler, initial, NOTHING, points, keys, plan)
+
+
+def run_watched(
+    model: LatentVariableModel,
+    sampler: Sampler,
+    initial: Start | None,
+    watch: Watch,
+    points: Point,
+    keys,
+    plan: Plan,
+) -> Reduced:
+    """The same with what criteria look at."""
 
     def observation(point, key):
         here = model_at(model, point)
@@ -77,7 +142,7 @@ def run_batch(
             start = begin(model, initial, key_start, point.x, number)
             if point.starts is not None:
                 start = begin_again(model, point, start, number)
-            return run_chain(here, sampler, point, start, key_steps, plan)
+            return run_chain(here, sampler, point, start, key_steps, plan, watch)
 
         return jax.vmap(chain)(jax.random.split(key, plan.chains), jnp.arange(plan.chains))
 
@@ -151,10 +216,17 @@ def own_start(model: Any, key, x):
 
 
 def run_chain(
-    model: LatentVariableModel, sampler: Sampler, point: Point, start, key, plan: Plan
+    model: LatentVariableModel,
+    sampler: Sampler,
+    point: Point,
+    start,
+    key,
+    plan: Plan,
+    watch: Watch = NOTHING,
 ) -> Reduced:
     """Warm-up and draws are batches of one loop, so that a step is compiled once."""
-    x = point.x
+    x, z = point.x, model.constrain(start)
+    prepared = watch.prepare(model, x, z)
     warm_batches = -(-plan.warmup // plan.batch_draws)
     # steps of the first batch that are not taken
     skipped = warm_batches * plan.batch_draws - plan.warmup
@@ -172,63 +244,75 @@ def run_chain(
             else sampler.step(step_key, state, model, x)
         )
         seen = when(
-            number >= warm_batches * plan.batch_draws, lambda: observe(sampler.position(state))
+            number >= warm_batches * plan.batch_draws,
+            lambda: observe(sampler.position(state), jax.random.fold_in(step_key, 1)),
         )
         return state, (*seen, info)
 
-    def observe(u):
+    def observe(u, key):
         z = model.constrain(u)
         log_likelihood, score = conditional_score(model, point, z, plan.averaged)
         g = control_variate(model, x, u) if plan.control else jnp.zeros(0)
-        return score, g, jnp.stack([log_likelihood + model.log_prior(z), norm_of(point, score)])
+        looked = watch.observe(model, x, z, key, prepared)
+        return (
+            ((score, g), (looked, watch.controls(model, x, u) if looked.size else jnp.zeros(0))),
+            jnp.stack([log_likelihood + model.log_prior(z), norm_of(point, score)]),
+        )
 
     def batch(carry, inputs):
-        state, origin, moments, cross = carry
+        state, sums = carry
         keys, number = inputs
         steps = number * plan.batch_draws + jnp.arange(plan.batch_draws)
-        state, (scores, controls, traces, info) = jax.lax.scan(draw, state, (keys, steps))
-        origin = jnp.where(number == warm_batches, scores[0], origin)
-        new = when(
-            number >= warm_batches, lambda: (controls.T @ controls, controls.T @ (scores - origin))
-        )
-        moments, cross = jax.tree.map(jnp.add, (moments, cross), new)
-        reduced = (
-            scores.mean(0),
-            controls.mean(0),
-            traces,
-            info.acceptance.mean(),
-            info.divergent.sum(),
-        )
-        return (state, origin, moments, cross), reduced
+        state, (averaged, traces, info) = jax.lax.scan(draw, state, (keys, steps))
+        first = number == warm_batches
+        both = [
+            add_moments(own, part, first, number >= warm_batches)
+            for own, part in zip(sums, averaged, strict=True)
+        ]
+        means = jax.tree.map(lambda part: part.mean(0), averaged)
+        return (state, both), (means, traces, info.acceptance.mean(), info.divergent.sum())
 
-    z = model.constrain(start)
-    log_likelihood, score = conditional_score(model, point, z, plan.averaged)
-    width = control_variate(model, x, start).size if plan.control else 0
+    (score, g), (looked, more) = jax.tree.map(
+        lambda part: jnp.zeros(part.shape), jax.eval_shape(lambda: observe(start, key)[0])
+    )
+    log_likelihood, at_start = conditional_score(model, point, z, plan.averaged)
     nothing = (
         sampler.init(model, x, start),
-        jnp.zeros_like(score),
-        jnp.zeros((width, width)),
-        jnp.zeros((width, score.size)),
+        [
+            (part, jnp.zeros(2 * part_g.shape), jnp.zeros((part_g.size, part.size)))
+            for part, part_g in ((score, g), (looked, more))
+        ],
     )
     count = warm_batches + plan.batches
     keys = jax.random.split(key, (count, plan.batch_draws))
-    (state, origin, moments, cross), reduced = jax.lax.scan(
-        batch, nothing, (keys, jnp.arange(count))
-    )
-    scores, controls, traces, acceptance, divergences = (part[warm_batches:] for part in reduced)
+    (state, sums), reduced = jax.lax.scan(batch, nothing, (keys, jnp.arange(count)))
+    means, traces, acceptance, divergences = jax.tree.map(lambda part: part[warm_batches:], reduced)
+    (origin, moments, cross), own = sums
+    (scores, controls), (observed, own_controls) = means
     return Reduced(
         scores=scores,
         controls=controls,
         control_moments=moments,
         cross_moments=cross,
         origins=origin,
+        watched=Watched(observed, own_controls, own[1], own[2], own[0]) if watch.criteria else None,
         traces=traces.reshape(-1, 2),
         acceptance=acceptance.mean(),
         divergences=divergences.sum(),
-        start=jnp.stack([model.log_prior(z), log_likelihood, score.sum()]),
+        start=jnp.stack([model.log_prior(z), log_likelihood, at_start.sum()]),
         finite=jnp.all(jnp.isfinite(scores)) & jnp.all(jnp.isfinite(traces)),
         last=sampler.position(state),
     )
+
+
+def add_moments(sums, averaged, first, counts):
+    """The first value, and the moments of the controls and with the values, with those of a batch
+    that ``counts``.
+    """
+    (origin, moments, cross), (values, controls) = sums, averaged
+    origin = jnp.where(first, values[0], origin)
+    new = when(counts, lambda: (controls.T @ controls, controls.T @ (values - origin)))
+    return origin, *jax.tree.map(jnp.add, (moments, cross), new)
 
 
 def when(condition, compute):

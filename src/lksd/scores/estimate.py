@@ -15,6 +15,8 @@ from .._jax import float64, once
 from .._keys import observation_keys, tuning_key
 from .._keywords import EstimateKeywords, verb
 from .._validation import column_order, noted, warn
+from ..criteria import Additive
+from ..criteria.choice import locate_criteria, read_criteria
 from ..domains import Domain, Observations, read_data
 from ..engines import opened, track
 from ..models import LDA, LatentVariableModel
@@ -45,6 +47,7 @@ from .checkpoint import as_checkpoint
 from .convergence import judge, refuse, refuse_all, unconverged_warning
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, join_groups, length_groups
+from .losses import Asks, asks, chain_losses, loss_fields, watch_of
 from .plans import check_latent, check_start, choose_sampler, kinds, make_plan, real_size
 from .rerun import First, rerun_note, run_again
 from .result import ScoreEstimate, row_digests
@@ -60,6 +63,7 @@ def estimate_scores(
     x: Any,
     *,
     operator: Any = None,
+    criteria: Any = (),
     **keywords: Unpack[EstimateKeywords],
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
@@ -77,6 +81,8 @@ def estimate_scores(
     operator : name, operator or tuple of them, optional
         For discrete models, see ``discrete_operators``; default: "difference" and "barker". Scores
         of two models can be compared only if they belong to the same operators.
+    criteria : names or objects of lksd.criteria, optional
+        Additive criteria whose losses are computed from the same draws: ``losses`` of the result.
 
     Examples
     --------
@@ -97,11 +103,15 @@ def estimate_scores(
         isinstance(wanted, (tuple, list)) or (wanted is None and len(operators) > 1)
     )
     (support,) = domain.supports([""], [model], data)
+    wanted_losses = locate_criteria(
+        read_criteria(criteria), domain, {"": support}, data, [model], options.chains.exact
+    )
     with opened(options.run.engine, options.run.progress) as place:
         setup = Setup(options.run.batch_size, place, as_checkpoint(options.run.checkpoint))
-        found = Estimation(domain, data, operators, options.chains, options.run.seed, several).of(
-            model, support, setup
+        common = Estimation(
+            domain, data, operators, options.chains, options.run.seed, several, wanted_losses
         )
+        found = common.of(model, support, setup)
     return replace(found, notes=(*data.notes, *found.notes)) if data.notes else found
 
 
@@ -114,6 +124,7 @@ class Estimation(NamedTuple):
     chains: Chains
     seed: int
     several: bool  # whether scores are tuples, one for each operator
+    criteria: tuple[Additive, ...] = ()  # whose losses are wanted too
 
     @noted
     @float64
@@ -125,7 +136,10 @@ class Estimation(NamedTuple):
         observed = row_digests(data.values)
         order = column_order("x", data.columns, model.columns, f"the columns of {model}")
         values = data.values if order is None else data.values[:, order]
-        found = estimate(self, model, values, setup)
+        common = self
+        if order is not None:
+            common = self._replace(criteria=tuple(one.reorder(order) for one in self.criteria))
+        found = estimate(common, model, values, setup)
         if order is not None:
             found = with_columns(found, np.argsort(order))
         return replace(found, columns=data.columns, support=support, observed=observed)
@@ -142,8 +156,14 @@ def estimate(
         common.domain.discrete,
     )
     check_model(model)
+    criteria = float64_leaves(common.criteria)
     if chains.unbiased:
         check_linear(operators)
+        if criteria:
+            raise ValueError(
+                "unbiased: expected without additive criteria, which take the draws of ordinary "
+                'chains. Leave it out, or use criterion="ksd".'
+            )
     if discrete:
         check_possible(model, data, ids)
     model = float64_leaves(model)
@@ -155,12 +175,13 @@ def estimate(
         "operator": operators if several else operators[0],
     }
     fields |= {"exchangeable": model.exchangeable, "graphs": model.graphs}
-    wanted = targets(operators, data) if discrete else None
-    if (
-        chains.exact is not False
-        and (scores := exact_parts(model, data, operators, wanted, ids, chains.exact)) is not None
-    ):
-        return exact_estimate(scores, several, notes=own_notes, **fields)
+    asking = [Asks(one, model) for one in criteria if asks(one)]
+    wanted = targets((*operators, *asking), data) if discrete else None
+    if chains.exact is not False:
+        exact = exact_parts(model, data, operators, wanted, ids, chains.exact, criteria)
+        if exact is not None:
+            fields |= loss_fields(criteria, exact[1])
+            return exact_estimate(exact[0], several, notes=own_notes, **fields)
     if chains.exact:
         ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
         raise ValueError(
@@ -204,6 +225,8 @@ def estimate(
             notes=own_notes,
             **fields,
         )
+    width = real_size(z) if controlled else 0
+    watch = watch_of(criteria, model, jnp.asarray(data[0]), z, plan, width)
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
     anywhere = isinstance(sampler, (Gibbs, Exact))
     modified = chains.control_variates == "none" and any(
@@ -211,7 +234,7 @@ def estimate(
     )
     if modified:
         check_modified(model, points, sampler)
-    every = run(*run_options, batches, plan, setup)
+    every = run(*run_options, batches, plan, setup, watch)
     judged = [judge(found, plan, anywhere) for found in every]
     good = join_groups(groups, [one.converged for one in judged])
     refuse_all(join_groups(groups, [one.faults for one in judged]), ids)
@@ -223,6 +246,7 @@ def estimate(
             plan,
             anywhere,
             kinds(z) == {"real"} and model.normalised,
+            watch,
         )
         every, judged = run_again(every, judged, first, common.seed, setup)
         notes = (*notes, rerun_note(~good, join_groups(groups, [one.converged for one in judged])))
@@ -250,12 +274,15 @@ def estimate(
             operator_averages(
                 means,
                 operators,
-                wanted.of(group),
+                wanted.of(group).first(len(operators)),
                 independent,
                 partial(barker, *rest) if modified else None,
             )
             for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
         ]
+    fields |= loss_fields(
+        criteria, chain_losses(criteria, watch, data, groups, every, averages, wanted)
+    )
     if not converged.all():
         warn(unconverged_warning(converged, found.rhat, found.ess, ids))
     return ScoreEstimate(

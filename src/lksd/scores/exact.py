@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._jax import in_parts, once, program
+from ..criteria.base import Additive, Losses
 from ..models.base import (
     HasMarginal,
     HasMarginalRatios,
@@ -22,7 +23,8 @@ from ..models.base import (
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .averages import Targets, average, operator_averages
-from .lengths import EXACT_STEPS, length_groups, pad_groups
+from .lengths import EXACT_STEPS, join_groups, length_groups, pad_groups
+from .losses import exact_losses, ratio_losses
 from .plans import shape_of
 from .result import ScoreEstimate
 
@@ -102,20 +104,30 @@ def exact_parts(
     wanted: Targets | None,
     ids: np.ndarray,
     demanded: bool | None,
-) -> list[np.ndarray] | None:
-    """The exact scores for each operator, or None where the model has none (or none that is cheap,
-    unless demanded).
+    criteria: tuple[Additive, ...] = (),
+) -> tuple[list[np.ndarray], list[Losses]] | None:
+    """The exact scores for each operator and losses by each criterion, or None where the model has
+    none (or none that is cheap, unless demanded).
     """
+    ratios: list[Losses] = []
     if wanted is not None:
         if not has_exact_ratios(model, data.shape[1], demanded):
             return None
         check_exact(model, data[:1], wanted.values[:1])
         groups = length_groups(data, EXACT_STEPS)
         parts = [
-            exact_group(model, data[group.rows, : group.length], operators, wanted.of(group))
+            exact_group(
+                model, data[group.rows, : group.length], operators, wanted.of(group), criteria
+            )
             for group in groups
         ]
-        scores = [pad_groups(groups, list(own)) for own in zip(*parts, strict=True)]
+        scores = [
+            pad_groups(groups, list(own)) for own in zip(*(one for one, _ in parts), strict=True)
+        ]
+        ratios = [
+            Losses(*(join_groups(groups, list(part)) for part in zip(*each, strict=True)))
+            for each in zip(*(own for _, own in parts), strict=True)
+        ]
     else:
         if not isinstance(model, (HasMarginalScore, HasMarginal)):
             return None
@@ -128,16 +140,25 @@ def exact_parts(
                 f"model: the exact score of {model} is not finite at observation "
                 f"{ids[np.argmin(finite)]}. Check its parameters."
             )
-    return scores
+    losses = exact_losses(criteria, model, data, ratios)
+    return None if losses is None else (scores, losses)
 
 
 def exact_group(
-    model: Any, x: np.ndarray, operators: tuple[SteinOperator, ...], wanted: Targets
-) -> list[np.ndarray]:
-    """The exact scores of discrete observations of like length, for each operator."""
+    model: Any,
+    x: np.ndarray,
+    operators: tuple[SteinOperator, ...],
+    wanted: Targets,
+    criteria: tuple[Additive, ...],
+) -> tuple[list[np.ndarray], list[Losses]]:
+    """The exact scores of discrete observations of like length, for each operator, and the losses
+    that come from ratios.
+    """
     every = in_parts(partial(exact_ratios, model), (x, wanted.values), FEW, MOST)
     ratios = average(every.reshape(len(x), 1, 1, -1))
-    return [one.score for one in operator_averages(ratios, operators, wanted)]
+    found = operator_averages(ratios, operators, wanted.first(len(operators)))
+    losses = ratio_losses(criteria, x, ratios.batch_means, wanted)
+    return [one.score for one in found], [one._replace(errors=0 * one.values) for one in losses]
 
 
 def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:

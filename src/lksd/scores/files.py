@@ -32,10 +32,12 @@ BY_ROW = (
     "meeting_times",
     "converged",
     "observed",
+    "losses",
+    "loss_errors",
 )
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
-TEXTS = ("notes", "columns")
+TEXTS = ("notes", "columns", "criteria")
 # of arrays; others are real
 KINDS = {
     "index": "iu",

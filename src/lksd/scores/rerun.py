@@ -19,7 +19,6 @@ attempt alone.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -30,8 +29,8 @@ from .._keys import rerun_keys, tuning_key
 from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
 from .averages import Averages, average
-from .batches import Groups, Run, Setup, Work, form_of_run, in_batches, keep
-from .chains import Plan, Point, run_batch
+from .batches import Groups, Run, Setup, Work, chain_work, form_of_run, in_batches, keep
+from .chains import NOTHING, Plan, Point, Watch, run_batch
 from .convergence import Judgement, judge
 
 
@@ -60,6 +59,7 @@ class First(NamedTuple):
     plan: Plan
     anywhere: bool  # whether chains may begin where the density is zero
     real: bool  # whether the latent is real and the likelihood normalised
+    watch: Watch = NOTHING  # what criteria look at
 
 
 class Again(NamedTuple):
@@ -100,13 +100,9 @@ def run_group_again(
         points = at_rows(own, left)._replace(starts=ends)  # type: ignore[arg-type]
         sampler = float64_leaves(sampler_of(number, first, own.x.shape[1], plan.warmup, seed))
         initial = first.initial if number == 0 else None
-        work = Work(
-            run_batch,
-            (first.model, sampler, initial),
-            plan,
-            partial(keep_all, plan=plan),
-            Again(form_of_run(plan), 0),  # type: ignore[arg-type]
-        )
+        form = Again(form_of_run(plan, first.watch), 0)  # type: ignore[arg-type]
+        fixed = (first.model, sampler, initial)
+        work = chain_work(fixed, first.watch, plan, keep_all, form)
         (again,) = in_batches(work, [(points, rerun_keys(seed, ids[left], number))], setup)
         verdict = judge(again.run, plan, first.anywhere)
         for whole, part in zip(
@@ -181,9 +177,11 @@ def coarse(run: Run, plan: Plan) -> Run:
     """With as many chains and batches as ``plan`` has, each the mean of several; chains of one kind
     of start stay together.
     """
+    averages = ("plain", "controlled", "observed", "observed_controlled")
+    given: dict[str, Any] = {name: getattr(run, name) for name in averages}
+    given = {name: part and coarse_averages(part, plan) for name, part in given.items()}
     return run._replace(
-        plain=coarse_averages(run.plain, plan),
-        controlled=None if run.controlled is None else coarse_averages(run.controlled, plan),
+        **given,
         divergences=run.divergences.reshape(len(run.divergences), -1, plan.chains).sum(1),
         start=run.start[:, : plan.chains],
     )

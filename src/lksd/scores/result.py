@@ -63,6 +63,10 @@ class ScoreEstimate:
         without it.
     columns : tuple of str, optional
         The names of the data's columns, where they had names.
+    criteria : tuple of str
+        The additive criteria whose losses were computed with the scores.
+    losses, loss_errors : (n, criteria) arrays, optional
+        The loss of each observation by each of them, and its Monte Carlo standard error.
     method, notes
         How the scores were made.
     """
@@ -86,6 +90,9 @@ class ScoreEstimate:
     support: Support | None = None
     observed: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
+    criteria: tuple[str, ...] = ()
+    losses: np.ndarray | None = None
+    loss_errors: np.ndarray | None = None
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
     vocabulary = None  # words are what models know
@@ -109,6 +116,16 @@ class ScoreEstimate:
         """The scores that belong to one of several operators."""
         chosen: dict[str, Any] = {name: self.part(name)[number] for name in PARTS}
         return replace(self, operator=self.operators[number], **chosen)
+
+    def loss(self, criterion: str, kind: str = "losses") -> np.ndarray:
+        """The losses by one of the criteria, or its ``loss_errors``."""
+        if self.losses is None or criterion not in self.criteria:
+            known = ", ".join(self.criteria) or "none"
+            raise ValueError(
+                f"criterion: expected one whose losses were computed with the scores ({known}); "
+                f"got {criterion!r}. Give estimate_scores criteria={criterion!r}."
+            )
+        return getattr(self, kind)[:, self.criteria.index(criterion)]
 
     def save(self, path: str | Path) -> None:
         """Write to an .npz file that ``lksd.load_scores`` reads."""

@@ -233,6 +233,19 @@ def studentised_replicates(
     return np.concatenate(found).T
 
 
+def mean_replicates(
+    values: Float[np.ndarray, "C n"], weights: Float[np.ndarray, "n B"], pairs: Pairs
+) -> Float[np.ndarray, "A B"]:
+    """T* of the mean of each difference and resample, centred at the mean of the sample."""
+    n, d = len(weights), pairs.of(values)
+    d = d - d.mean(1, keepdims=True)
+    mean = d @ weights / n
+    variance = (d**2 @ weights - n * mean**2) / (n - 1)
+    floor = np.finfo(float).eps * np.max(d**2, 1, initial=0.0)[:, None]  # all draws are equal
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(variance > floor, mean / np.sqrt(variance / n), np.nan)
+
+
 def bounded_diagonal(own: Float[np.ndarray, "S n"]) -> Float[np.ndarray, "C n"]:
     """H_ii of each model against the last, as observations that are drawn more than once meet
     themselves.

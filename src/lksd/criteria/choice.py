@@ -1,0 +1,140 @@
+"""From what a caller asks for to criteria of the data and all models of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._validation import check_choice
+from ..models.base import LatentVariableModel
+from .base import CRITERIA, Additive, Criterion
+from .conditional import Conditional
+from .fisher import Fisher
+from .kernels import KSD, MMD
+from .log import LogScore
+
+
+def read_criterion(choice: Any, name: str = "criterion") -> Criterion:
+    """A criterion from an object, a class or a name."""
+    if isinstance(choice, Criterion):
+        return choice
+    if isinstance(choice, type) and issubclass(choice, Criterion):
+        return choice()
+    if not isinstance(choice, str):
+        raise TypeError(
+            f"{name}: expected a criterion of lksd.criteria or one of {', '.join(CRITERIA)}; got "
+            f"{choice!r}. Give a name or an object."
+        )
+    check_choice(name, choice, list(CRITERIA))
+    return CRITERIA[choice]()
+
+
+class Choice(NamedTuple):
+    """Which criterion decides, and which stand beside it."""
+
+    primary: Criterion
+    beside: tuple[Criterion, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def additive(self) -> tuple[Additive, ...]:
+        """Those that add up, the primary first if it does."""
+        return tuple(one for one in (self.primary, *self.beside) if isinstance(one, Additive))
+
+    def of(self, name: str) -> Any:
+        """The criterion of this name, where it is among them."""
+        return next((one for one in (self.primary, *self.beside) if one.name == name), None)
+
+
+def choose_criteria(
+    criterion: Any, also: Any, models: Sequence[Any], exact: bool | None, by_kernel: str | None
+) -> Choice:
+    """The criteria of a call; by default decided from the types of all its models alone.
+
+    ``by_kernel`` names an option that only the kernel Stein discrepancy has.
+    """
+    if isinstance(criterion, str) and criterion == "auto":
+        first: list[Additive] = [] if by_kernel else [LogScore(), Fisher(), Conditional()]
+        primary: Criterion = next((one for one in first if has_all(one, models, exact)), KSD())
+    else:
+        primary = read_criterion(criterion)
+    if isinstance(primary, MMD):
+        raise ValueError(
+            'criterion: expected one that decides; "mmd" stands beside another. Use also="mmd", or '
+            "lksd.relative_mmd for it alone."
+        )
+    if by_kernel and isinstance(primary, Additive):
+        raise ValueError(
+            f'{by_kernel}: expected with criterion="ksd" alone; got {primary}. Leave one of them '
+            "out."
+        )
+    if isinstance(also, str) and also == "auto":
+        beside: tuple[Criterion, ...] = (KSD(),) if isinstance(primary, Additive) else ()
+    else:
+        every = also if isinstance(also, (tuple, list)) else () if also is None else (also,)
+        beside = tuple(read_criterion(one, "also") for one in every)
+    names = [primary.name, *(one.name for one in beside)]
+    if len(set(names)) < len(names):
+        raise ValueError(f"also: expected each criterion once; got {', '.join(names)}.")
+    return Choice(primary, beside)
+
+
+def has_all(criterion: Additive, models: Sequence[Any], exact: bool | None) -> bool:
+    """Whether every model, or what is known of its scores, has the losses of the criterion."""
+    return all(
+        criterion.obstacle(one, exact) is None
+        if isinstance(one, LatentVariableModel)
+        else criterion.name in one.criteria
+        for one in models
+    )
+
+
+def read_criteria(choice: Any) -> tuple[Additive, ...]:
+    """Additive criteria, each once."""
+    every = choice if isinstance(choice, (tuple, list)) else (choice,)
+    found = [read_criterion(one, "criteria") for one in every]
+    for one in found:
+        if not isinstance(one, Additive):
+            raise ValueError(
+                f"criteria: expected criteria that add up over the observations; got {one}. The "
+                "scores themselves are what it takes: leave it out."
+            )
+    names = [one.name for one in found]
+    if len(set(names)) < len(names):
+        raise ValueError(f"criteria: expected each once; got {', '.join(names)}. Leave one out.")
+    return tuple(one for one in found if isinstance(one, Additive))
+
+
+def locate_criteria(
+    criteria: Sequence[Additive],
+    domain: Any,
+    supports: dict[str, Any],
+    observations: Any,
+    models: Sequence[Any],
+    exact: bool | None,
+    holdout: np.ndarray | None = None,
+) -> tuple[Additive, ...]:
+    """The criteria with what they take from the data; one that a model does not have is refused."""
+    if not criteria:
+        return ()
+    for one in criteria:
+        for model in models:
+            if isinstance(model, LatentVariableModel):
+                obstacle = one.obstacle(model, exact)
+            elif one.name not in model.criteria:
+                obstacle = f"were estimated without it; give estimate_scores criteria={one.name!r}"
+            else:
+                obstacle = None
+            if obstacle is not None:
+                which = model if isinstance(model, LatentVariableModel) else "the scores given"
+                raise ValueError(
+                    f"criterion: the models have no {one} score, since {which} {obstacle}."
+                )
+    if domain.coordinates is None and supports:
+        domain = domain.located(supports, observations, None, None)
+    x = domain.transform("x", observations.values)
+    return tuple(
+        one.locate(domain, x, models, x if holdout is None else holdout) for one in criteria
+    )

@@ -1,0 +1,153 @@
+"""One primary criterion decides; the others stand beside it, as secondary endpoints of a trial do.
+
+The primary is fixed before the data are looked at, and is not corrected for the others. These are
+corrected among themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._validation import warn
+from ..engines import Engine
+from ..results.base import read_only
+from ..results.comparison import ComparisonResult
+from ..results.details import NOISY, Diagnostics, Pointwise
+from ..results.ranking import RankResult
+from ..statistics.multiplicity import by_count
+from .chains import chain_doubts, chain_quality
+from .comparison import conclude_comparison, conclude_losses, decide, verdict
+from .contrasts import studentise
+from .doubts import Case, row_doubts
+from .losses import Losses, check_losses
+from .ranking import best_of, conclude_ranking, rank_all, rank_losses
+
+if TYPE_CHECKING:
+    from ..problem import Findings, Problem
+
+
+def compare_by_criteria(
+    findings: dict[str, Findings], engine: Engine, problem: Problem, also_mmd: bool
+) -> ComparisonResult:
+    """The answer about two models by an additive criterion, with what the others say."""
+    (part,), options = findings.values(), problem.options
+    every = losses_of(problem, part)
+    beside = options._replace(decision=replace(options.decision, margin=0.0))
+    secondary = [conclude_losses(one, beside) for one in every[1:]]
+    ksd = None
+    if problem.by_kernel:
+        ksd = conclude_comparison(findings, beside, engine, problem, also_mmd)
+        secondary.append(ksd)
+    result = conclude_losses(every[0], options)
+
+    def test(family: list[Losses]) -> ComparisonResult:
+        return decide(studentise(family, options.decision, options.run.seed), options.decision)[0]
+
+    case = Case(lambda: result, [every[0]], test, verdict)
+    doubt = chain_doubts(case, problem.named.names, findings)
+    doubt = doubt.also(
+        row_doubts(case, problem.observations.values, part.scores[0].index, part.family)
+    )
+    quality = chain_quality(part.scores) if ksd is None else ksd.diagnostics
+    quality = with_noise(quality, part, result.n * result.standard_error**2)
+    known = (
+        {}
+        if ksd is None
+        else {name: getattr(ksd, name) for name in ("ksd_p", "ksd_q", "ksd_p_error", "ksd_q_error")}
+    )
+    return doubt.applied(
+        replace(
+            result,
+            **known,
+            diagnostics=doubt.of(replace(quality, unconverged=(), withheld=None)),
+            kept=problem.observations.rows,
+            notes=(*result.notes, *problem.notes_with(part)),
+            beside=adjusted(secondary),
+            pointwise=pointwise_of(problem, part),
+            mmd=None,
+        )
+    )
+
+
+def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Problem) -> RankResult:
+    """The answer about several models by an additive criterion, with what the others say."""
+    (part,), options, names = findings.values(), problem.options, problem.named.names
+    every = losses_of(problem, part)
+    beside = options._replace(decision=replace(options.decision, margin=0.0))
+    secondary = [rank_losses(one, names, beside) for one in every[1:]]
+    if problem.by_kernel:
+        secondary.append(conclude_ranking(findings, names, beside, engine, problem))
+    result = rank_losses(every[0], names, options)
+
+    def test(family: list[Losses]) -> RankResult:
+        return rank_all(
+            studentise(family, options.decision, options.run.seed), names, options.decision
+        )
+
+    case = Case(lambda: result, [every[0]], test, lambda one: frozenset(one.better))
+    doubt = chain_doubts(case, names, findings)
+    doubt = doubt.also(
+        row_doubts(best_of(case), problem.observations.values, part.scores[0].index, part.family)
+    )
+    quality = {
+        name: doubt.of(chain_quality([one]), name)
+        for name, one in zip(names, part.scores, strict=True)
+    }
+    return doubt.applied(
+        replace(
+            result,
+            diagnostics=tuple(quality[name] for name in result.names),
+            notes=(*result.notes, *problem.notes_with(part)),
+            beside=tuple(secondary),
+            pointwise=pointwise_of(problem, part),
+        )
+    )
+
+
+def losses_of(problem: Problem, part: Findings) -> list[Losses]:
+    """The losses by every additive criterion, the primary first."""
+    found = []
+    for one in problem.criteria:
+        columns = []
+        for name, scores in zip(problem.named.names, part.scores, strict=True):
+            own = scores.loss(one.name)
+            columns.append(check_losses(f"{one.name} of {name}", own))
+        found.append(Losses(one.name, tuple(columns)))
+    return found
+
+
+def with_noise(quality: Any, part: Findings, variance: float) -> Diagnostics:
+    """The diagnostics with the share of MCMC noise in the variance of the primary difference."""
+    errors = [one.loss_errors[:, 0] for one in part.scores if one.loss_errors is not None]
+    if not np.any(errors):
+        return replace(quality, noise_share=None, start_shift=None)
+    noise = float(np.sum([np.nanmean(own**2) for own in errors]))
+    share = noise / variance if variance > 0 else 0.0
+    if share > NOISY:
+        warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.")
+    return replace(quality, noise_share=min(share, 1.0), start_shift=None)
+
+
+def pointwise_of(problem: Problem, part: Findings) -> Pointwise:
+    """The losses of all observations, models and criteria."""
+    names = tuple(one.name for one in problem.criteria)
+    losses, errors = (
+        np.stack([np.stack([one.loss(name, kind) for name in names], 1) for one in part.scores], 1)
+        for kind in ("losses", "loss_errors")
+    )
+    return Pointwise(names, read_only(losses), read_only(errors))
+
+
+def adjusted(results: list[ComparisonResult]) -> tuple[ComparisonResult, ...]:
+    """Secondary results, each with its p-values adjusted for all of them (Holm)."""
+    if len(results) < 2:
+        return tuple(results)
+    forward = by_count(np.array([one.pvalue for one in results]), "holm")
+    reverse = by_count(np.array([one.pvalue_reverse for one in results]), "holm")
+    return tuple(
+        replace(one, pvalue=float(p), pvalue_reverse=float(r), reject=one.reject and p <= one.alpha)
+        for one, p, r in zip(results, forward, reverse, strict=True)
+    )

@@ -1,0 +1,160 @@
+"""The losses of additive criteria, in closed form or from the same draws as the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._jax import in_parts, program
+from ..criteria.base import Additive, Losses
+from .averages import Averages, Targets
+from .batches import Run
+from .chains import NOTHING, Plan, Watch
+from .lengths import Group, join_groups
+
+MOST_CONTROLS = 150  # products of latents among the control variates, beyond which squares are used
+BATCH, MOST = 16, 4_096  # observations of a step, and of a program
+
+
+class Asks(NamedTuple):
+    """A criterion of a model of integers, which asks for ratios as an operator does."""
+
+    criterion: Additive
+    model: Any
+
+    def targets(self, x: np.ndarray) -> np.ndarray | None:
+        return self.criterion.targets(self.model, x)
+
+
+def looks(criterion: Additive) -> bool:
+    """Whether it looks at every draw, and not at scores or ratios alone."""
+    return type(criterion).observe is not Additive.observe
+
+
+def asks(criterion: Additive) -> bool:
+    """Whether it takes ratios of probabilities alone."""
+    return type(criterion).targets is not Additive.targets
+
+
+def watch_of(
+    criteria: Sequence[Additive], model: Any, x: Any, u: Any, plan: Plan, width: int
+) -> Watch:
+    """What criteria look at in every draw of the unconstrained latent; with as many control
+    variates, of ``width`` reals, as the draws of the other chains can carry.
+    """
+    looking = tuple(one for one in criteria if looks(one))
+    if not looking:
+        return NOTHING
+    room = (plan.chains - 1) * plan.batches * plan.batch_draws
+    sizes = (width, 2 * width, width + width * (width + 1) // 2)
+    fitting = [
+        degree
+        for degree, size in enumerate(sizes, 1)
+        if width and 2 * size + 4 <= room and size <= max(MOST_CONTROLS, 2 * width)
+    ]
+    watch = Watch(looking, max(fitting, default=0))
+
+    def look(u):
+        z, key = model.constrain(u), jax.random.key(0)
+        return [one.observe(model, x, z, key, one.prepare(model, x, z)) for one in looking]
+
+    found = jax.eval_shape(look, u)
+    return replace(watch, sizes=tuple(part.shape[0] for part in found))
+
+
+def exact_losses(
+    criteria: Sequence[Additive], model: Any, data: np.ndarray, ratios: Sequence[Losses]
+) -> list[Losses] | None:
+    """Those of all criteria in closed form, where each has one; ``ratios`` are those that come
+    from exact ratios.
+    """
+    found, left = [], list(ratios)
+    for one in criteria:
+        if asks(one):
+            found.append(left.pop(0))
+            continue
+        if jax.eval_shape(partial(one.exact, model), jnp.asarray(data[0])) is None:
+            return None
+        values = in_parts(partial(_losses, one, model), (data,), BATCH, MOST)
+        found.append(Losses(values, np.zeros(len(values))))
+    return found
+
+
+@program
+def _losses(criterion, model, points):
+    return jax.lax.map(partial(criterion.exact, model), points, batch_size=BATCH)
+
+
+def ratio_losses(
+    criteria: Sequence[Additive], x: np.ndarray, means: np.ndarray, wanted: Targets
+) -> list[Losses]:
+    """Of criteria that take ratios alone, from batch means (n, C, B, D M) of all ratios."""
+    asking = [one for one in criteria if asks(one)]
+    columns = wanted.columns[len(wanted.columns) - len(asking) :]
+    shaped = means.reshape(*means.shape[:3], *wanted.values.shape[1:])
+    nothing = np.zeros((*means.shape[:3], 0))
+    return [
+        one.evaluate(x, shaped[..., own], nothing) for one, own in zip(asking, columns, strict=True)
+    ]
+
+
+def chain_losses(
+    criteria: Sequence[Additive],
+    watch: Watch,
+    data: np.ndarray,
+    groups: list[Group],
+    every: list[Run],
+    averages: list[Averages],
+    wanted: Targets | None,
+) -> list[Losses]:
+    """Those of all criteria from the draws of every group of observations."""
+    looked = better_observed(every)
+    parts = []
+    for number, (group, own) in enumerate(zip(groups, averages, strict=True)):
+        x = data[group.rows, : group.length]
+        ratios: list[Losses] = []
+        if wanted is not None:
+            ratios = ratio_losses(criteria, x, own.batch_means, wanted.of(group))
+        observed = np.split(looked[number], np.cumsum(watch.sizes)[:-1], -1) if looked else []
+        parts.append(
+            [
+                one.evaluate(x, own.batch_means, observed.pop(0)) if looks(one) else ratios.pop(0)
+                for one in criteria
+            ]
+        )
+    return [
+        Losses(
+            *(join_groups(groups, [getattr(one, name) for one in each]) for name in Losses._fields)
+        )
+        for each in zip(*parts, strict=True)
+    ]
+
+
+def better_observed(every: list[Run]) -> list[np.ndarray]:
+    """What criteria looked at, with control variates where these reduce the error."""
+    plain = [run.observed for run in every if run.observed is not None]
+    controlled = [run.observed_controlled for run in every if run.observed_controlled is not None]
+    if controlled and median_error(controlled) <= median_error(plain):
+        plain = controlled
+    return [one.batch_means for one in plain]
+
+
+def median_error(averages: list[Averages]) -> float:
+    return float(np.median(np.concatenate([one.mcse.ravel() for one in averages])))
+
+
+def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str, Any]:
+    """As fields of a ``ScoreEstimate``."""
+    if not criteria:
+        return {}
+    return {
+        "criteria": tuple(one.name for one in criteria),
+        "losses": np.stack([one.values for one in losses], 1),
+        "loss_errors": np.stack([one.errors for one in losses], 1),
+    }
