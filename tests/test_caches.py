@@ -1,6 +1,7 @@
 """Programs serve many sizes, and only so many are kept."""
 
 import jax.numpy as jnp
+import ksd
 import numpy as np
 from compilations import compilations
 
@@ -13,10 +14,10 @@ P, Q = (lksd.models.PPCA(np.ones((3, 1)), noise) for noise in (1.0, 2.0))
 
 
 def test_new_sizes_compile_next_to_nothing():
-    lksd.compare(X[:100], P, Q)
+    ksd.compare(X[:100], P, Q)
     before = compilations()
     for n in range(101, 401, 15):  # 20 sizes, of which each compiled four programs
-        lksd.compare(X[:n], P, Q)
+        ksd.compare(X[:n], P, Q)
     assert compilations() - before < 15
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import jax
+import ksd
 import numpy as np
 import pytest
 from files import topic_models
@@ -22,8 +23,8 @@ MODEL, OTHER = PPCA(np.ones((3, 1)), 1.0), PPCA(np.ones((3, 1)), 2.0)
 SHORT = {"exact": False, "warmup": 5, "draws": 10}
 CALLS = {
     "estimate_scores": lambda **options: lksd.estimate_scores(MODEL, X, **SHORT, **options),
-    "compare": lambda **options: lksd.compare(X, MODEL, OTHER, **SHORT, check=False, **options),
-    "rank": lambda **options: lksd.rank(
+    "compare": lambda **options: ksd.compare(X, MODEL, OTHER, **SHORT, check=False, **options),
+    "rank": lambda **options: ksd.rank(
         X, [("a", MODEL), ("b", OTHER)], **SHORT, check=False, **options
     ),
     "goodness_of_fit": lambda **options: lksd.goodness_of_fit(X, MODEL, **SHORT, **options),
@@ -54,7 +55,7 @@ def test_seeds_of_every_size_and_type_differ_by_their_value():
 def test_the_largest_seed_with_data_that_are_held_out():
     x = RNG.normal(size=(30, 3))
     assert (
-        lksd.compare(
+        ksd.compare(
             x, MODEL, OTHER, seed=2**63 - 1, smooth=[0.5], holdout=x[:10] + 1, check=False
         ).n
         == 30
@@ -92,7 +93,7 @@ def test_observations_with_large_ids_have_chains_of_their_own():
 @pytest.mark.parametrize("smooth", [None, [0.5]])
 def test_ids_that_are_none(index, smooth):
     with pytest.raises(ValueError, match="index: expected 6 different integers from 0 to"):
-        lksd.compare(X, MODEL, OTHER, **SHORT, check=False, index=index, smooth=smooth)
+        ksd.compare(X, MODEL, OTHER, **SHORT, check=False, index=index, smooth=smooth)
 
 
 def test_a_word_twice_in_a_vocabulary(lksd_command, folder):
@@ -124,9 +125,9 @@ def topic_pair():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_sparse_matrices_of_every_form(form):
-    wanted = lksd.compare(COUNTS, *topic_pair(), counts=True, check=False, warmup=5, draws=10)
+    wanted = ksd.compare(COUNTS, *topic_pair(), counts=True, check=False, warmup=5, draws=10)
     assert (
-        lksd.compare(
+        ksd.compare(
             getattr(sparse, form)(COUNTS), *topic_pair(), check=False, warmup=5, draws=10
         ).statistic
         == wanted.statistic
@@ -157,7 +158,7 @@ def test_files_of_sparse_matrices_of_every_form(form, lksd_command, folder):
 
 def test_entries_of_one_place_are_added():
     wanted, found = (
-        lksd.compare(x, *topic_pair(), check=False, warmup=5, draws=10)
+        ksd.compare(x, *topic_pair(), check=False, warmup=5, draws=10)
         for x in (sparse.csr_array(COUNTS), halves())
     )
     assert found.statistic == wanted.statistic
@@ -196,7 +197,7 @@ def test_a_sparse_vector():
         ValueError,
         match=r"x: expected a sparse matrix with a row for each document; got shape \(12,\)",
     ):
-        lksd.compare(sparse.coo_array(np.arange(12)), *topic_pair(), check=False)
+        ksd.compare(sparse.coo_array(np.arange(12)), *topic_pair(), check=False)
 
 
 @pytest.mark.parametrize(

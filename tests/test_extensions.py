@@ -8,6 +8,7 @@ import sys
 
 import equinox as eqx
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 
@@ -146,16 +147,16 @@ def test_every_verb_takes_them(own, tmp_path):
     operator, kernel = own.tails, own.Cosine(0.5)
     by_scores = lksd.compare_scores(X, -X / 5, -X / 2, kernel, operator=operator)
     assert (by_scores.operator, by_scores.kernel) == ("Diffusion", "Cosine")
-    result = lksd.compare(X, own.p, own.q, kernel=kernel, operator=operator)
-    same = lksd.compare(X, own.p, own.q, kernel=weighted(operator, kernel), operator="langevin")
+    result = ksd.compare(X, own.p, own.q, kernel=kernel, operator=operator)
+    same = ksd.compare(X, own.p, own.q, kernel=weighted(operator, kernel), operator="langevin")
     assert result.statistic == pytest.approx(same.statistic)
     (tmp_path / "result.json").write_text(result.to_json())
     assert lksd.load_result(tmp_path / "result.json").statistic == result.statistic
     result.to_html(tmp_path / "report.html")
     assert "Diffusion" in (tmp_path / "report.html").read_text()
     # one number for two observations
-    assert lksd.compare(X, own.p, own.q, operator=operator).kernel.startswith("IMQ")
-    ranked = lksd.rank(X, {"wide": own.p, "right": own.q}, kernel=own.cosine, operator=operator)
+    assert ksd.compare(X, own.p, own.q, operator=operator).kernel.startswith("IMQ")
+    ranked = ksd.rank(X, {"wide": own.p, "right": own.q}, kernel=own.cosine, operator=operator)
     (tmp_path / "ranking.json").write_text(ranked.to_json())
     assert lksd.load_result(tmp_path / "ranking.json").settings["operator"] == "Diffusion"
     fit = lksd.goodness_of_fit(X, own.q, kernel=kernel, operator=operator)
@@ -168,11 +169,14 @@ def test_every_verb_takes_a_calibration(own, tmp_path):
         {"wide": own.p, "right": own.q},
         {"kernel": KERNEL, "calibration": own.ByStudent()},
     )
-    for result in (lksd.compare(X, models, **options), lksd.goodness_of_fit(X, own.q, **options)):
+    for result in (
+        ksd.compare(X, models, **options),
+        lksd.goodness_of_fit(X, own.q, **options),
+    ):
         assert result.null == own.Student(39)
         result.to_json(tmp_path / "result.json")
         assert lksd.load_result(tmp_path / "result.json").null == own.Student(39)
-    ranked = lksd.rank(X, models, **options)
+    ranked = ksd.rank(X, models, **options)
     ranked.to_json(tmp_path / "result.json")
     assert (
         "Student's t with 39 degrees of freedom"
@@ -189,7 +193,7 @@ def test_an_operator_on_integers_takes_the_ratios_of_models(own):
     assert (exact.score <= 1).all()
     chains = lksd.estimate_scores(model, x, operator=operator, exact=False, draws=200)
     assert np.abs(chains.score - exact.score).max() < 0.2
-    result = lksd.compare(x, model, other, operator=operator)
+    result = ksd.compare(x, model, other, operator=operator)
     assert result.operator == "Metropolis(3 values, shared witness)"
     with pytest.raises(
         ValueError, match=r"unbiased: scores of Metropolis.* are not posterior means"
@@ -202,7 +206,7 @@ def test_scores_are_saved_with_the_class_and_its_fields(own, tmp_path):
     scores = lksd.estimate_scores(own.q, X, operator=operator)
     scores.save(tmp_path / "scores.npz")
     assert eqx.tree_equal(lksd.load_scores(tmp_path / "scores.npz").operator, operator)
-    assert lksd.compare(X, own.p, scores, kernel=KERNEL).operator == "Diffusion"
+    assert ksd.compare(X, own.p, scores, kernel=KERNEL).operator == "Diffusion"
     script = f"""
 import sys, lksd
 try:
@@ -241,7 +245,7 @@ def test_a_block_of_another_shape_is_named(own):
     with pytest.raises(
         ValueError, match=r"operator: expected one .* Flat fails \(block\(\.\.\.\) has shape"
     ):
-        lksd.compare(X, own.p, own.q, kernel=KERNEL, operator=Flat())
+        ksd.compare(X, own.p, own.q, kernel=KERNEL, operator=Flat())
 
 
 def test_kernels_of_words_beside_others(own):
@@ -299,7 +303,7 @@ def test_the_command_line_takes_a_calibration(own, command, tmp_path, capsys):
     (tmp_path / "result.json").write_text(out)
     loaded = lksd.load_result(tmp_path / "result.json")
     assert str(loaded.null) == "Student's t with 39 degrees of freedom"
-    same = lksd.compare(X, own.p, own.q, kernel=KERNEL, calibration=own.ByStudent())
+    same = ksd.compare(X, own.p, own.q, kernel=KERNEL, calibration=own.ByStudent())
     assert loaded.pvalue == same.pvalue
     assert main(["rank", "x.npy", "own.py:p", "own.py:q", *chosen]) == 0
     assert "p-values: Student's t with 39 degrees of freedom" in capsys.readouterr().out

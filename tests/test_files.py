@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache
 
+import ksd
 import numpy as np
 import pytest
 
@@ -48,7 +49,7 @@ def results():
         "ranks": lksd.rank_scores(X, sizes, [IMQ(2.0), Gaussian(2.0)]),
         "fit": lksd.goodness_of_fit_scores(X, -(X - 1), IMQ(2.0)),
         "mmd": lksd.relative_mmd(X, X + 0.5, X[::-1] - 0.1, IMQ(2.0)),
-        "beside": lksd.compare(X, PPCA(np.ones((2, 1)), 2.0), MODEL, also_mmd=True),
+        "beside": ksd.compare(X, PPCA(np.ones((2, 1)), 2.0), MODEL, also_mmd=True),
     }
 
 

@@ -5,6 +5,7 @@ call says today.
 import warnings
 from pathlib import Path
 
+import ksd
 import numpy as np
 import pytest
 
@@ -15,10 +16,10 @@ DATA = np.load(SAVED / "data.npz")
 P, Q, R = (lksd.models.PPCA(DATA["W"], scale) for scale in (1.5, 1.0, 0.7))
 KERNELS = [lksd.kernels.IMQ(), lksd.kernels.Gaussian(4.0)]
 CALLS = {
-    "comparison": lambda x: lksd.compare(
+    "comparison": lambda x: ksd.compare(
         x, P, Q, kernel=KERNELS, also_mmd=True, calibration="normal"
     ),
-    "ranking": lambda x: lksd.rank(x, {"p": P, "q": Q, "r": R}, calibration="normal"),
+    "ranking": lambda x: ksd.rank(x, {"p": P, "q": Q, "r": R}, calibration="normal"),
     "fit": lambda x: lksd.goodness_of_fit(x, P),
 }
 
@@ -44,6 +45,6 @@ def test_scores():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lksd.LksdWarning)
         today = lksd.estimate_scores(P, DATA["x"], exact=False, warmup=5, draws=8)
-        assert 0 < lksd.compare(DATA["x"], saved, Q).pvalue < 1
+        assert 0 < ksd.compare(DATA["x"], saved, Q).pvalue < 1
     np.testing.assert_allclose(saved.score, today.score, rtol=1e-10)
     assert [type(one).__name__ for one in documents.operators] == ["Difference", "Barker"]

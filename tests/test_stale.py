@@ -6,6 +6,7 @@ import types
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 from compilations import compilations
@@ -241,7 +242,7 @@ def test_where_nothing_changed_nothing_is_compiled():
     model, kernel = Latent("global"), Bell()
 
     def test():
-        return lksd.compare(X, model, Marginal("global"), kernel=kernel, **SHORT)
+        return ksd.compare(X, model, Marginal("global"), kernel=kernel, **SHORT)
 
     first = test()
     before = compilations()

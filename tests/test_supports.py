@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pandas
 import polars
@@ -92,7 +93,7 @@ def test_true_models_of_bounded_data_are_kept_and_wrong_ones_rejected(name):
     family = FAMILIES[name]
     truth, wrong = family.own(family.truth), family.own(family.wrong)
     kept = [lksd.goodness_of_fit(x, truth).reject for x in samples(family, 20, 200)]
-    lost = [lksd.compare(x, truth, wrong).reject for x in samples(family, 10, 200, seed=1)]
+    lost = [ksd.compare(x, truth, wrong).reject for x in samples(family, 10, 200, seed=1)]
     found = [lksd.goodness_of_fit(x, wrong).reject for x in samples(family, 10, 200, seed=2)]
     assert binom.sf(sum(kept) - 1, 20, 0.05) > 0.01
     assert binom.sf(sum(lost) - 1, 10, 0.05) > 0.01
@@ -110,7 +111,7 @@ def test_levels_and_powers_on_bounded_data(name, through):
     sets = samples(family, 200, 200)
     kept = sum(lksd.goodness_of_fit(x, truth).reject for x in sets)
     found = sum(lksd.goodness_of_fit(x, wrong).reject for x in sets)
-    lost = sum(lksd.compare(x, truth, wrong).reject for x in sets)
+    lost = sum(ksd.compare(x, truth, wrong).reject for x in sets)
     print(
         f"{name}, {through}: truth rejected {kept}, wrong scale {found}, truth loses {lost} of 200"
     )
@@ -156,7 +157,7 @@ def test_survival_times_with_frailty_are_compared_as_the_likelihood_compares_the
     p, q = Frailty(), Frailty(0.6)
     x = survival_times(300, 0)
     assert (p.log_density(x) - q.log_density(x)).sum() > 10
-    result = lksd.compare(x, p, q, alternative="two-sided")
+    result = ksd.compare(x, p, q, alternative="two-sided")
     assert result.reject
     assert result.difference < 0
     assert "log(x)" in result.operator
@@ -181,12 +182,12 @@ def normal(mean: float, support="real") -> Own:
 def test_a_model_with_mass_outside_of_the_domain_is_scored_as_restricted_to_it():
     x = samples(FAMILIES["half-normal"], 1, 200)[0]
     half, whole = Own(dist.HalfNormal(1.0), "positive"), normal(0.0)
-    result = lksd.compare(x, half, whole)  # restricted to positive numbers they are the same
+    result = ksd.compare(x, half, whole)  # restricted to positive numbers they are the same
     assert result.indistinguishable
     assert any("restricted" in note and "Q" in note for note in result.notes)
-    undeclared = lksd.compare(x, half, normal(0.0, None))
+    undeclared = ksd.compare(x, half, normal(0.0, None))
     assert any("no support is declared by Q" in note for note in undeclared.notes)
-    ranking = lksd.rank(x, {"half": half, "far": normal(2.0), "near": normal(0.5)})
+    ranking = ksd.rank(x, {"half": half, "far": normal(2.0), "near": normal(0.5)})
     assert ranking.names[0] == "half"
     assert "log(x)" in ranking.operator
 
@@ -197,7 +198,7 @@ def test_a_model_whose_support_misses_a_datum_is_named():
         ValueError,
         match=r"Q \(Own\) describes numbers between 0 and 1; observation 2 has 1.5 in column 0",
     ):
-        lksd.compare(x, Own(dist.Exponential(1.0), "positive"), Own(dist.Beta(1.0, 1.0), "unit"))
+        ksd.compare(x, Own(dist.Exponential(1.0), "positive"), Own(dist.Beta(1.0, 1.0), "unit"))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ class Above(lksd.models.LatentVariableModel):
 @pytest.mark.parametrize("number", [float, np.asarray, jnp.asarray])
 def test_bounds_may_be_fields_of_a_model(number):
     x = 2 + np.random.default_rng(0).exponential(size=(50, 1))
-    result = lksd.compare(x, Above(number(2.0), 3.0), Above(number(2.0), 1.0))
+    result = ksd.compare(x, Above(number(2.0), 3.0), Above(number(2.0), 1.0))
     assert result.operator == "Langevin, u = log(x - 2)"
     assert lksd.goodness_of_fit(x, Own(dist.Uniform(1.0, 30.0), (1.0, 30.0))).operator.startswith(
         "Langevin, u = log((x - 1)"
@@ -249,7 +250,7 @@ def test_a_composition_is_not_compared_with_a_density_on_all_of_space():
     x = RNG.dirichlet(np.ones(3), 50)
     composition = Own(dist.Dirichlet(jnp.ones(3)), "simplex")
     with pytest.raises(ValueError, match="simplex"):
-        lksd.compare(x, composition, lksd.models.PPCA(np.ones((3, 1)), 1.0))
+        ksd.compare(x, composition, lksd.models.PPCA(np.ones((3, 1)), 1.0))
     with pytest.raises(ValueError, match="observation 4"):
         lksd.goodness_of_fit(np.where(np.arange(50)[:, None] == 4, 0.5, x), composition)
 
@@ -259,18 +260,18 @@ def test_data_that_look_bounded_ask_for_a_declaration(name, support):
     family = FAMILIES[name]
     x = samples(family, 1, 100)[0][:, :1]
     with pytest.warns(lksd.LksdWarning, match=f"declare support = '{support}'"):
-        result = lksd.compare(x, normal(0.0, None), normal(0.5, None), check=False)
+        result = ksd.compare(x, normal(0.0, None), normal(0.5, None), check=False)
     assert any("declare" in note for note in result.notes)
-    lksd.compare(x, normal(0.0), normal(0.5))  # warnings are errors in these tests
+    ksd.compare(x, normal(0.0), normal(0.5))  # warnings are errors in these tests
 
 
 def test_smoothing_and_foreign_holdouts_are_refused_in_coordinates():
     x = samples(FAMILIES["exponential"], 1, 50)[0]
     model, other = Own(dist.Exponential(1.0), "positive"), Own(dist.Exponential(2.0), "positive")
     with pytest.raises(ValueError, match="smooth: expected models of all real numbers"):
-        lksd.compare(x, model, other, smooth="auto")
+        ksd.compare(x, model, other, smooth="auto")
     with pytest.raises(ValueError, match=r"holdout: .* row 0 lies outside"):
-        lksd.compare(x, model, other, holdout=-x)
+        ksd.compare(x, model, other, holdout=-x)
 
 
 def test_a_kernel_that_vanishes_at_the_edges_keeps_the_data_as_they_are():
@@ -291,12 +292,12 @@ def test_scores_keep_their_support_in_a_file(tmp_path):
         one.save(tmp_path / f"{number}.npz")
     loaded = [lksd.load_scores(tmp_path / f"{number}.npz") for number in range(2)]
     assert loaded[0].support == Support((0.0,), (np.inf,))
-    assert lksd.compare(x, *loaded).statistic == lksd.compare(x, *models).statistic
+    assert ksd.compare(x, *loaded).statistic == ksd.compare(x, *models).statistic
 
 
 def test_the_mmd_stands_in_the_same_coordinates():
     x = samples(FAMILIES["gamma 3"], 1, 200)[0]
-    result = lksd.compare(x, normal(3.0), Own(dist.Gamma(3.0, 1.0), "positive"), also_mmd=True)
+    result = ksd.compare(x, normal(3.0), Own(dist.Gamma(3.0, 1.0), "positive"), also_mmd=True)
     assert result.mmd.difference > 0
     assert np.isfinite(result.mmd.statistic)
 
@@ -309,10 +310,10 @@ def test_integers_are_refused_by_a_model_that_declares_nothing():
     model = Own(dist.Normal(3.0, 2.0), None, 2)
     for data in (x, x.astype(float), np.stack([RNG.normal(size=60), x[:, 0]], 1)):
         with pytest.raises(ValueError, match=r"n_values .*counts.*support = 'real'"):
-            lksd.compare(data, model, Own(dist.Normal(2.0, 2.0), None, 2))
+            ksd.compare(data, model, Own(dist.Normal(2.0, 2.0), None, 2))
         with pytest.raises(ValueError, match="holds integers only"):
             lksd.estimate_scores(model, data)
-    result = lksd.compare(
+    result = ksd.compare(
         x, Own(dist.Normal(3.0, 2.0), "real", 2), Own(dist.Normal(2.0, 2.0), "real", 2)
     )
     assert any("integers only, which are treated as real numbers" in note for note in result.notes)
@@ -323,7 +324,7 @@ def test_families_of_real_numbers_take_integers_with_a_note():
     models = [
         lksd.models.GaussianMixture([1.0], [[mean, mean]], [np.eye(2)]) for mean in (3.0, 1.0)
     ]
-    assert any("integers only" in note for note in lksd.compare(x, *models).notes)
+    assert any("integers only" in note for note in ksd.compare(x, *models).notes)
     assert any("integers only" in note for note in lksd.goodness_of_fit(x, models[0]).notes)
 
 
@@ -345,13 +346,13 @@ def test_columns_are_matched_by_name(frame):
     )
     by_chains = [lksd.estimate_scores(p, each, exact=False).batch_means for each in (x, turned)]
     assert np.array_equal(by_chains[1], by_chains[0][..., [2, 0, 1]])
-    one, other = (lksd.compare(each, p, q, holdout=x) for each in (x, turned))
+    one, other = (ksd.compare(each, p, q, holdout=x) for each in (x, turned))
     assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
     assert lksd.goodness_of_fit(turned, p).ksd == pytest.approx(
         lksd.goodness_of_fit(x, p).ksd, rel=1e-9
     )
     with pytest.raises(ValueError, match="lacks 'b' and has also 'z'"):
-        lksd.compare(frame(dict(zip("azc", values.T, strict=True))), p, q)
+        ksd.compare(frame(dict(zip("azc", values.T, strict=True))), p, q)
 
 
 def test_scores_with_names_follow_those_of_the_data():

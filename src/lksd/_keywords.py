@@ -142,15 +142,28 @@ def verb(function: Callable[Params, Result]) -> Callable[Params, Result]:
     What models read from outside is looked at once for the time of the call, and warnings that
     are given on the way become notes of the result.
     """
+    return verb_with()(function)
+
+
+def verb_with(**defaults: Any) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
+    """The same with some defaults of its own, which hold where no record is given."""
+    return lambda function: as_verb(function, defaults)
+
+
+def as_verb(
+    function: Callable[Params, Result], defaults: dict[str, Any]
+) -> Callable[Params, Result]:
     wrapper: Any = noted(one_call(function))
+    wrapper.defaults = defaults
     types = get_type_hints(get_args(get_type_hints(function, include_extras=True)["keywords"])[0])
     own = signature(function).parameters.values()
     parameters = [one for one in own if one.kind != Parameter.VAR_KEYWORD]
     texts = []
     for kind in RECORDS:
-        known = {one.name: one.default for one in fields(kind)} | {kind.keyword: None}
+        known = {one.name: one.default for one in fields(kind)} | {kind.keyword: None} | defaults
         explained = parameter_texts(kind)
-        for name in [one for one in known if one in types]:
+        names = dict.fromkeys([*(one.name for one in fields(kind)), kind.keyword])
+        for name in [one for one in names if one in types]:
             parameters.append(
                 Parameter(name, Parameter.KEYWORD_ONLY, default=known[name], annotation=types[name])
             )

@@ -54,13 +54,13 @@ class Decision(Record):
 
     Parameters
     ----------
-    alternative : "greater" or "two-sided"
-        H1: Q fits better; or: one of them fits better.
+    alternative : "two-sided" or "greater"
+        H1: one of them fits better; or: Q fits better.
     alpha : float
         The level of the test.
     margin : float
-        A difference of the squared discrepancies that is too small to matter: H0 is
-        KSD_P^2 - KSD_Q^2 <= margin.
+        A difference that is too small to matter, in units of the criterion that decides: H0 is
+        that the loss, or squared discrepancy, of P exceeds that of Q by at most the margin.
     variance : "auto", "jackknife", "ustat", "vstat" or "regularised"
         The paper's estimators, and one that is made for (nearly) identical models. "auto" is the
         jackknife, and the regularised one where the U-statistic is nearly degenerate and
@@ -323,6 +323,8 @@ class Options(NamedTuple):
                     f"{verb.__name__}: there is no option {name!r}. The nearest is {near!r}; "
                     f"help(lksd.{verb.__name__}) lists them all."
                 )
+        if "decision" not in keywords:
+            keywords = getattr(verb, "defaults", {}) | keywords
         return cls(*map(partial(read_record, verb.__name__, allowed, keywords), RECORDS))
 
     def two_sided(self) -> Options:
@@ -363,6 +365,6 @@ def read_record(verb: str, allowed: Any, keywords: dict[str, Any], kind: type[An
 
 
 # The paper's settings: of all tests, and of the chains for real data and for sweeps over documents.
-PAPER = Decision(variance="jackknife", calibration="normal")
+PAPER = Decision(alternative="greater", variance="jackknife", calibration="normal")
 PAPER_CHAINS = Chains(warmup=200, draws=500, chains=1, exact=False, control_variates="none")
 PAPER_SWEEPS = replace(PAPER_CHAINS, warmup=80, draws=20)

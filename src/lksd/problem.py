@@ -4,13 +4,14 @@ are checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._jax import is_ours
 from ._validation import (
     MINIMUM_OBSERVATIONS,
     about,
@@ -18,8 +19,9 @@ from ._validation import (
     check_reals,
     in_columns,
 )
-from .criteria import KSD, Additive
+from .criteria import KSD, Additive, Fisher
 from .criteria.choice import Choice, choose_criteria, locate_criteria
+from .criteria.identity import lacks_identity
 from .domains import Domain, Observations, is_estimate, read_data
 from .engines import Engine, opened
 from .inference.contrasts import pairs_of
@@ -35,9 +37,8 @@ from .inference.matching import (
 )
 from .inference.smoothing import Rung, rungs, warn_of_isolation
 from .models import IsMixture, LatentVariableModel, SimulatesLikelihood
+from .named import Named
 from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Options, Run
-from .results import ComparisonResult
-from .results.details import ROLES
 from .samplers import NUTS, Exchange
 from .scores import ScoreEstimate
 from .scores.averages import average
@@ -50,101 +51,7 @@ from .stein import SteinOperator
 from .supports import Coordinates, Support
 
 ONLY_KSD = Choice(KSD(), ())
-
-
-class Named(NamedTuple):
-    """The models of a call, by the names that are used in its answer."""
-
-    names: tuple[str, ...]
-    models: tuple[Any, ...]
-    roles: tuple[str, ...]  # in checkpoints
-    arguments: tuple[str, ...]  # as the caller gave them
-
-    @classmethod
-    def pair(cls, p: Any, q: Any, names: Sequence[str] | None) -> Named:
-        """Two models, each an argument of its own, or both in one dict."""
-        if isinstance(p, Mapping) and q is None:
-            if names is not None:
-                raise TypeError(
-                    "names: expected with models that have none; p is a dict of named models. "
-                    "Leave it out."
-                )
-            if len(p) != 2:
-                raise ValueError(
-                    f"p: expected two models by their names; got {len(p)}. Use lksd.rank for "
-                    "several."
-                )
-            found = check_names("p", p)
-            return cls(tuple(found), tuple(found.values()), ("P", "Q"), tuple(found))
-        if q is None:
-            raise TypeError(
-                "q: expected a second model; got none. Give compare(x, p, q), or a dict of two "
-                "named models."
-            )
-        if names is None:
-            return cls(("P", "Q"), (p, q), ("P", "Q"), ("p", "q"))
-        if isinstance(names, str) or len(names) != 2:
-            raise ValueError(f"names: expected two, of P and of Q; got {names!r}. Name both.")
-        return cls(
-            tuple(check_names("names", list(zip(names, (p, q), strict=True)))),
-            (p, q),
-            ("P", "Q"),
-            ("p", "q"),
-        )
-
-    @classmethod
-    def several(cls, models: Any) -> Named:
-        """Any number of models in a dict, or a list of pairs."""
-        found = check_names("models", models)
-        return cls(tuple(found), tuple(found.values()), tuple(found), tuple(found))
-
-    @classmethod
-    def single(cls, model: Any) -> Named:
-        return cls(("the model",), (model,), ("",), ("model",))
-
-    def name(self, result: ComparisonResult) -> ComparisonResult:
-        """The result with the names of its models."""
-        return result if self.names == ROLES else result.with_names(self.names)
-
-    @property
-    def has_names(self) -> bool:
-        """Whether the caller has named the models."""
-        return self.names not in (("P", "Q"), ("the model",))
-
-    def by(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """The models by their names, roles or arguments."""
-        return dict(zip(names, self.models, strict=True))
-
-
-def check_names(role: str, models: Any) -> dict[str, Any]:
-    """At least two models, each with a name of its own."""
-    pairs = isinstance(models, (list, tuple)) and all(
-        isinstance(one, (list, tuple)) and len(one) == 2 for one in models
-    )
-    if not isinstance(models, Mapping) and not pairs:
-        raise TypeError(
-            f"{role}: expected a dict of models by their names, or a list of (name, model); got "
-            f"{type(models).__name__}. Name the models."
-        )
-    entries = list(models.items() if isinstance(models, Mapping) else models)
-    for name, _ in entries:
-        if not isinstance(name, str) or not name.strip():
-            raise TypeError(
-                f"{role}: expected names that are text; got {name!r}. Use strings as names."
-            )
-    names = [name for name, _ in entries]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(
-            f"{role}: expected a different name for every model; got {twice[0]!r} twice. Rename "
-            "one."
-        )
-    if len(names) < 2:
-        raise ValueError(
-            f"{role}: expected at least two models to rank; got {len(names)}. Test one alone with "
-            "goodness_of_fit."
-        )
-    return dict(entries)
+NO_FISHER = "the kernel Stein discrepancy decides, since there is no Fisher score: {}."
 
 
 class Findings(NamedTuple):
@@ -278,9 +185,14 @@ class Problem:
             holdout = read_holdout(domain, data, holdout)
         if domain.weighted and choice.additive and criterion == "auto":
             choice = ONLY_KSD  # a kernel that takes care of edges itself
-        criteria = locate_criteria(
-            choice.additive, domain, {}, data, models, options.chains.exact, holdout
-        )
+        located: Any = (domain, {}, data, models, options.chains.exact, holdout)
+        criteria = locate_criteria(choice.additive, *located)
+        refusals = without_identity(named.names, models, criteria, run.seed) if check else ()
+        if refusals and criterion != "auto":
+            raise ValueError(f"criterion: the models have no Fisher score: {refusals[0]}.")
+        if refusals:
+            choice = choose_criteria("ksd", () if also == "auto" else also, models, None, None)
+            criteria = locate_criteria(choice.additive, *located)
         return cls(
             named._replace(models=tuple(models)),
             domain,
@@ -291,7 +203,7 @@ class Problem:
             holdout,
             options,
             paper,
-            (*data.notes, *untied, *domain.notes),
+            (*data.notes, *untied, *domain.notes, *map(NO_FISHER.format, refusals)),
             choice,
             criteria,
         )
@@ -391,6 +303,20 @@ def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:
     return domain.transform(
         "holdout", check_reals("holdout", in_columns(data.columns, holdout, "holdout"))
     )
+
+
+def without_identity(
+    names: Sequence[str], models: Sequence[Any], criteria: Sequence[Additive], seed: int
+) -> tuple[str, ...]:
+    """Which models have no Fisher score, and why; those of this library are known to have it."""
+    fisher = next((one for one in criteria if isinstance(one, Fisher)), None)
+    own = [
+        (name, model)
+        for name, model in zip(names, models, strict=True)
+        if fisher is not None and not is_estimate(model) and not is_ours(type(model))
+    ]
+    found = [(name, lacks_identity(fisher, model, seed)) for name, model in own]  # type: ignore[arg-type]
+    return tuple(f"{name}: {said}" for name, said in found if said is not None)
 
 
 # ------------------------------------------------------------- scores that are given

@@ -16,6 +16,7 @@ from ._keywords import (
     RankPointwiseKeywords,
     RankScoresKeywords,
     verb,
+    verb_with,
 )
 from .domains.reals import row_names
 from .engines import Engine
@@ -26,8 +27,9 @@ from .inference.losses import read_losses
 from .inference.mmd import check_samples
 from .inference.ranking import conclude_ranking, rank_losses
 from .inference.verdicts import compare_by_criteria, rank_by_criteria
+from .named import Named, check_names
 from .options import Options
-from .problem import Findings, Named, Problem, check_names, running
+from .problem import Findings, Problem, running
 from .results import ComparisonResult
 from .results.base import as_settings
 from .results.fit import GoodnessOfFitResult
@@ -223,7 +225,7 @@ def goodness_of_fit(
     return replace(result, labels=problem.observations.labels, settings=settings)
 
 
-@verb
+@verb_with(alternative="greater")
 def compare_scores(
     x: Any,
     score_p: Any,

@@ -6,6 +6,7 @@ import re
 import arviz
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 import xarray
@@ -282,7 +283,7 @@ def test_files_that_are_something_else(tmp_path, kind):
 
 def test_scores_of_draws_enter_a_comparison():
     p, q = from_draws(log_likelihood, DRAWS, X), lksd.models.PPCA(np.eye(D), 2.0)
-    result = lksd.compare(X, p, q)
+    result = ksd.compare(X, p, q)
     assert result.diagnostics.noise_share > 0
     assert result.diagnostics.start_shift is None  # nothing is known of where these chains began
 

@@ -4,6 +4,7 @@ quadrature.
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -196,10 +197,10 @@ def test_they_are_compared_ranked_and_tested():
     true = from_numpyro(over_people_and_items(LAWS["Bernoulli, logits"]))
     wrong = from_numpyro(as_event(lambda z: dist.Bernoulli(logits=-2 * logits(z) + 1.5)))
     x, few = data(native, 200), {"warmup": 50, "draws": 40}
-    assert lksd.compare(x, wrong, true, **few).reject
+    assert ksd.compare(x, wrong, true, **few).reject
     assert lksd.goodness_of_fit(x, wrong, **few).reject
     assert not lksd.goodness_of_fit(x, true, **few).reject
-    assert lksd.rank(x, {"wrong": wrong, "true": true}, **few).sentence.startswith("true fits best")
+    assert ksd.rank(x, {"wrong": wrong, "true": true}, **few).sentence.startswith("true fits best")
 
 
 def unequal(x=None):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import ksd
 import numpy as np
 import pytest
 import tomotopy
@@ -109,9 +110,9 @@ def test_one_vocabulary():
 
 def test_compare_takes_words_of_models_with_different_vocabularies():
     documents = [["a", "b", "c", "d", "e"][: 3 + number % 3] for number in range(12)]
-    result = lksd.compare(documents, P, Q)
+    result = ksd.compare(documents, P, Q)
     p, q = share_vocabulary(P, Q)
-    same = lksd.compare(
+    same = ksd.compare(
         [["abcd".index(word) for word in text if word != "e"] for text in documents], p, q
     )
     assert result.statistic == same.statistic
@@ -128,7 +129,7 @@ def test_two_corpora_and_two_packages():
         from_tomotopy(tomotopy_model(TEXTS[:20])),
         from_gensim(gensim_model(LdaModel, [*TEXTS[20:], ["new", "words"]])),
     )
-    result = lksd.compare(HELD_OUT, p, q, exact=True)
+    result = ksd.compare(HELD_OUT, p, q, exact=True)
     assert np.isfinite(result.statistic)
     assert any("P: 2 of 14 words are unknown" in note for note in result.notes)
 
@@ -143,12 +144,12 @@ BAD = {
         "words in common; of 3, 2",
     ),
     "no word in common, in compare": (
-        lambda: lksd.compare([["a", "x"]] * 4, P, LDA([1.0], [[0.5, 0.5]], ["x", "y"])),
+        lambda: ksd.compare([["a", "x"]] * 4, P, LDA([1.0], [[0.5, 0.5]], ["x", "y"])),
         ValueError,
         "expected topic models with words in common",
     ),
     "ids of different vocabularies": (
-        lambda: lksd.compare([[0, 1]] * 4, P, Q),
+        lambda: ksd.compare([[0, 1]] * 4, P, Q),
         ValueError,
         r"word 0 is 'a' in one and 'c' in the other. Give the documents as words, or "
         r".*share_vocabulary\(p, q\)",

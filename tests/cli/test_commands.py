@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import ksd
 import numpy as np
 import pytest
 from files import documents, numbers
@@ -30,7 +31,7 @@ def test_a_comparison_prints_its_table_and_sentence(lksd_command):
 
 def lksd_result():
     weight = np.array([[1.0], [0.5], [-0.5]])
-    return lksd.compare(numbers(), lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0))
+    return ksd.compare(numbers(), lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0))
 
 
 def test_json_is_the_result(lksd_command, tmp_path):

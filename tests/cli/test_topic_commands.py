@@ -2,6 +2,7 @@
 
 import json
 
+import ksd
 import numpy as np
 import pytest
 from files import documents, topic_models
@@ -72,7 +73,7 @@ def test_counts_in_a_table_whose_columns_are_words(lksd_command, tmp_path):
     )
     assert code == 0
     ordered = [sorted(document, key=lambda word: int(word[4:])) for document in documents()]
-    wanted = lksd.compare(ordered, *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 12))
+    wanted = ksd.compare(ordered, *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 12))
     found = json.loads(out)["result"]
     assert found["statistic"] == pytest.approx(wanted.statistic, rel=1e-9)
     assert any(note.startswith("60 of ") and "(1 different)" in note for note in found["notes"])
@@ -83,7 +84,7 @@ def test_kernels_by_name_and_scale(name, lksd_command):
     code, out, _ = lksd_command("topics", "docs.jsonl", *TOPICS, "--kernel", name, "--json")
     assert code == 0
     found = json.loads(out)["result"]
-    wanted = lksd.compare(documents(), *MODELS, kernel=KERNELS[name])
+    wanted = ksd.compare(documents(), *MODELS, kernel=KERNELS[name])
     assert (found["statistic"], found["kernel"]) == (wanted.statistic, wanted.kernel)
 
 
@@ -102,7 +103,7 @@ def test_kernels_of_files_and_pairs(lksd_command, tmp_path):
         "--json",
     )
     assert code == 0
-    wanted = lksd.compare(
+    wanted = ksd.compare(
         documents(), *MODELS, kernel=lksd.kernels.BagOfWords(lksd.kernels.IMQ(2.0), 12), pairs=120
     )
     assert json.loads(out)["result"]["statistic"] == wanted.statistic

@@ -6,6 +6,7 @@ import threading
 import time
 
 import jax
+import ksd
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -48,7 +49,7 @@ def test_an_address_that_does_not_answer():
         EngineError,
         match=r"engine: expected a Dask scheduler at 'tcp://127.0.0.1:9'; nothing answered. Check",
     ):
-        lksd.compare(X, MODEL, PPCA(np.ones((3, 1)), 2.0), engine="tcp://127.0.0.1:9")
+        ksd.compare(X, MODEL, PPCA(np.ones((3, 1)), 2.0), engine="tcp://127.0.0.1:9")
 
 
 def test_an_address_and_clients_without_workers():

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -196,7 +197,7 @@ def test_a_whole_comparison(client):
             return z, self.net(z) + self.scale * jax.random.normal(key_x, (3,))
 
     (p, x), q = PROBLEMS["real"], Own(Net(RNG.random((3, 1))))
-    there, here = (lksd.compare(x, p, q, **OPTIONS, engine=engine) for engine in (client, None))
+    there, here = (ksd.compare(x, p, q, **OPTIONS, engine=engine) for engine in (client, None))
     assert (there.statistic, there.pvalue, there.settings) == (
         here.statistic,
         here.pvalue,

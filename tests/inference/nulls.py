@@ -13,6 +13,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
+import ksd
 import numpy as np
 import oracles
 import studies
@@ -165,7 +166,7 @@ def reflected(family: str, data, p, q, n: int, tie: str) -> Null:
     from lksd.models.simulation import draw
 
     def rejects(number: int) -> bool:
-        return lksd.compare(draw(data, n, number), p, q, seed=number).reject
+        return ksd.compare(draw(data, n, number), p, q, seed=number).reject
 
     return Null(family, tie, "default, from x", "Langevin", n, rejects)
 

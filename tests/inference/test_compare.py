@@ -1,5 +1,6 @@
 """From models and data to an answer in one call."""
 
+import ksd
 import numpy as np
 import pytest
 from scipy import stats
@@ -26,7 +27,7 @@ def problem(n, delta_p, delta_q, dim=10, latent=3, seed=0):
 @pytest.mark.slow
 def test_exact_and_sampled_scores_agree():
     x, p, q = problem(80, 3.0, 0.5)
-    exact, sampled = lksd.compare(x, p, q), lksd.compare(x, p, q, exact=False)
+    exact, sampled = ksd.compare(x, p, q), ksd.compare(x, p, q, exact=False)
     assert sampled.statistic == pytest.approx(exact.statistic, rel=1e-6)
     assert exact.diagnostics.method_p == "exact marginal score"
     assert exact.diagnostics.noise_share is None
@@ -42,9 +43,7 @@ def test_share_of_noise_against_repeated_seeds():
     q_scores = lksd.estimate_scores(q, x)
     options = {"exact": False, "warmup": 100, "draws": 40, "control_variates": "none"}
     runs = [
-        lksd.compare(
-            x, lksd.estimate_scores(p, x, seed=seed, **options), q_scores, kernel=IMQ(20.0)
-        )
+        ksd.compare(x, lksd.estimate_scores(p, x, seed=seed, **options), q_scores, kernel=IMQ(20.0))
         for seed in range(40)
     ]
     seen = np.var([run.difference for run in runs], ddof=1)
@@ -56,12 +55,12 @@ def test_score_estimates_are_reused(tmp_path):
     x, p, q = problem(40, 3.0, 0.5)
     path = tmp_path / "p.npz"
     lksd.estimate_scores(p, x).save(path)
-    assert lksd.compare(x, lksd.load_scores(path), q).statistic == lksd.compare(x, p, q).statistic
+    assert ksd.compare(x, lksd.load_scores(path), q).statistic == ksd.compare(x, p, q).statistic
 
 
 def test_preset_is_the_papers():
     x, p, q = problem(40, 3.0, 0.5)
-    result = lksd.compare(x, p, q, preset="paper", warmup=50, draws=40)
+    result = ksd.compare(x, p, q, preset="paper", warmup=50, draws=40)
     assert result.calibration == "normal"
     assert result.kernel == str(IMQ.median(x))
     assert result.diagnostics.method_p.startswith("NUTS, 1 chain of 40 draws after 50, plain means")
@@ -70,7 +69,7 @@ def test_preset_is_the_papers():
 
 def test_beginnings_that_chains_remember_are_warned_of():
     x, p, q = problem(60, 3.0, 0.5)
-    good = lksd.compare(x, p, q, exact=False)
+    good = ksd.compare(x, p, q, exact=False)
     assert good.diagnostics.start_shift < 0.01
     slow = {
         "exact": False,
@@ -80,7 +79,7 @@ def test_beginnings_that_chains_remember_are_warned_of():
         "control_variates": "none",
     }
     with pytest.warns(lksd.LksdWarning, match="began at different points still differ"):
-        result = lksd.compare(x, lksd.estimate_scores(p, x, **slow), q, kernel=IMQ(20.0))
+        result = ksd.compare(x, lksd.estimate_scores(p, x, **slow), q, kernel=IMQ(20.0))
     assert result.diagnostics.start_shift > 0.5
     assert "starting points shift T by at most" in str(result)
 
@@ -88,11 +87,11 @@ def test_beginnings_that_chains_remember_are_warned_of():
 def test_scales_from_a_holdout():
     x, p, q = problem(60, 3.0, 0.5)
     holdout = 5 * np.random.default_rng(9).normal(size=(50, 10))
-    result = lksd.compare(x, p, q, holdout=holdout)
+    result = ksd.compare(x, p, q, holdout=holdout)
     assert result.kernel == str(PerCoordinate.median(holdout))
     assert "the kernel's scales come from a holdout of 50 observations." in result.notes
     with pytest.raises(ValueError, match="holdout: expected 10 columns"):
-        lksd.compare(x, p, q, holdout=holdout[:, :3])
+        ksd.compare(x, p, q, holdout=holdout[:, :3])
 
 
 def test_standardise_makes_units_irrelevant():
@@ -100,18 +99,18 @@ def test_standardise_makes_units_irrelevant():
     units = np.geomspace(1, 1000, 10)
     scaled = [lksd.models.FactorAnalysis(one.weight * units[:, None], units**2) for one in (p, q)]
     with pytest.warns(lksd.LksdWarning, match="columns differ in scale by a factor of"):
-        lksd.compare(x * units, *scaled)
-    results = [lksd.compare(*data, standardise=True) for data in ((x, p, q), (x * units, *scaled))]
+        ksd.compare(x * units, *scaled)
+    results = [ksd.compare(*data, standardise=True) for data in ((x, p, q), (x * units, *scaled))]
     assert results[0].statistic == pytest.approx(results[1].statistic, rel=1e-8)
-    sampled = lksd.compare(x * units, *scaled, standardise=True, exact=False)
+    sampled = ksd.compare(x * units, *scaled, standardise=True, exact=False)
     assert sampled.statistic == pytest.approx(results[0].statistic, rel=1e-6)
     with pytest.raises(ValueError, match="column 2 of x is constant"):
-        lksd.compare(np.where(np.arange(10) == 2, 0.0, x), p, q, standardise=True)
+        ksd.compare(np.where(np.arange(10) == 2, 0.0, x), p, q, standardise=True)
 
 
 def test_json_keeps_the_diagnostics(tmp_path):
     x, p, q = problem(30, 3.0, 0.5)
-    result = lksd.compare(x, p, q, exact=False, draws=50)
+    result = ksd.compare(x, p, q, exact=False, draws=50)
     result.to_json(tmp_path / "r.json")
     assert lksd.load_result(tmp_path / "r.json").diagnostics == result.diagnostics
 
@@ -126,27 +125,27 @@ def test_goodness_of_fit():
     ("call", "kind", "message"),
     [
         (
-            lambda x, p, q: lksd.compare(x, p, 3),
+            lambda x, p, q: ksd.compare(x, p, 3),
             TypeError,
             "q: expected a lksd.models.LatentVariableModel or a ScoreEstimate",
         ),
         (
-            lambda x, p, q: lksd.compare(x, p, q, operator="barker"),
+            lambda x, p, q: ksd.compare(x, p, q, operator="barker"),
             ValueError,
             "operator: expected 'langevin'",
         ),
         (
-            lambda x, p, q: lksd.compare(x, p, q, preset="papers"),
+            lambda x, p, q: ksd.compare(x, p, q, preset="papers"),
             ValueError,
             "preset: expected one of 'paper'",
         ),
         (
-            lambda x, p, q: lksd.compare(x[:, :4], p, q, exact=False),
+            lambda x, p, q: ksd.compare(x[:, :4], p, q, exact=False),
             ValueError,
             r"expected sample\(key\) of PPCA .* shape \(4,\)",
         ),
         (
-            lambda x, p, q: lksd.compare(x, lksd.estimate_scores(p, x[:10]), q),
+            lambda x, p, q: ksd.compare(x, lksd.estimate_scores(p, x[:10]), q),
             ValueError,
             "expected the 10 observations that the scores of P belong to, in their order; got 30",
         ),
@@ -164,8 +163,8 @@ def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
     rejected = radial = 0
     for trial in range(200):
         x, p, q = problem(n, 2.0, 1.0, dim=100, latent=10, seed=trial)
-        rejected += lksd.compare(x, p, q, seed=trial).reject
-        radial += lksd.compare(x, p, q, seed=trial, kernel=IMQ.median(x)).reject
+        rejected += ksd.compare(x, p, q, seed=trial).reject
+        radial += ksd.compare(x, p, q, seed=trial, kernel=IMQ.median(x)).reject
     print(
         f"\nPPCA Problem 2 | n = {n} | default {rejected / 200:.3f} | IMQ-median {radial / 200:.3f}"
     )

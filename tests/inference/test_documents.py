@@ -6,6 +6,7 @@ import re
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 from scipy import sparse
@@ -47,8 +48,8 @@ FORMS = {
 def test_empty_documents_are_left_out_where_that_is_wanted(form):
     """The others have the answer that they have alone, and the rows that they had."""
     given, rest, options = FORMS[form]
-    found = lksd.compare(given, P, Q, drop_empty=True, **options)
-    alone = lksd.compare(rest, P, Q, index=KEPT, **options)
+    found = ksd.compare(given, P, Q, drop_empty=True, **options)
+    alone = ksd.compare(rest, P, Q, index=KEPT, **options)
     assert (found.n, found.pvalue, found.statistic) == (18, alone.pvalue, alone.statistic)
     np.testing.assert_array_equal(found.contributions, alone.contributions)
     assert found.documents(18) == [(KEPT[i], part) for i, part in alone.documents(18)]
@@ -57,7 +58,7 @@ def test_empty_documents_are_left_out_where_that_is_wanted(form):
         for note in found.notes
     )
     assert lksd.goodness_of_fit(given, P, drop_empty=True, **options).n == 18
-    assert lksd.rank(given, {"p": P, "q": Q}, drop_empty=True, **options).n == 18
+    assert ksd.rank(given, {"p": P, "q": Q}, drop_empty=True, **options).n == 18
     scores = lksd.estimate_scores(P, given, drop_empty=True, **options)
     np.testing.assert_array_equal(scores.index, KEPT)
     assert len(scores.score[0]) == 18
@@ -68,9 +69,9 @@ def test_empty_documents_are_left_out_where_that_is_wanted(form):
 def test_without_it_the_error_names_the_option_and_the_document(form):
     given, _, options = FORMS[form]
     calls = [
-        lambda: lksd.compare(given, P, Q, **options),
+        lambda: ksd.compare(given, P, Q, **options),
         lambda: lksd.goodness_of_fit(given, P, **options),
-        lambda: lksd.rank(given, {"p": P, "q": Q}, **options),
+        lambda: ksd.rank(given, {"p": P, "q": Q}, **options),
         lambda: lksd.estimate_scores(P, given, **options),
     ]
     for call in calls:
@@ -93,7 +94,7 @@ def test_chains_of_the_documents_left_are_those_that_they_had():
 
 def test_a_report_shows_the_documents_as_they_were_given(tmp_path):
     given = with_gaps(TEXTS, [])
-    result = lksd.compare(given, P, Q, drop_empty=True)
+    result = ksd.compare(given, P, Q, drop_empty=True)
     result.to_html(tmp_path / "report.html", observations=given)
     page = (tmp_path / "report.html").read_text()
     number, _ = result.documents()[0]
@@ -107,20 +108,20 @@ def test_a_report_shows_the_documents_as_they_were_given(tmp_path):
 
 
 WRONG = {
-    "text": (lambda: lksd.compare([*IDS[:5], ["a"]], P, Q), TypeError),
-    "negative": (lambda: lksd.compare([*IDS[:5], [-1]], P, Q), ValueError),
-    "empty": (lambda: lksd.compare([*IDS[:5], []], P, Q), ValueError),
-    "unknown": (lambda: lksd.compare([*TEXTS[:5], ["zebra"]], P, Q), ValueError),
+    "text": (lambda: ksd.compare([*IDS[:5], ["a"]], P, Q), TypeError),
+    "negative": (lambda: ksd.compare([*IDS[:5], [-1]], P, Q), ValueError),
+    "empty": (lambda: ksd.compare([*IDS[:5], []], P, Q), ValueError),
+    "unknown": (lambda: ksd.compare([*TEXTS[:5], ["zebra"]], P, Q), ValueError),
     "fractions": (
-        lambda: lksd.compare(sparse.csr_array(counted(IDS[:6]) + 0.5 * np.eye(6, 8, -5)), P, Q),
+        lambda: ksd.compare(sparse.csr_array(counted(IDS[:6]) + 0.5 * np.eye(6, 8, -5)), P, Q),
         ValueError,
     ),
     "impossible": (
-        lambda: lksd.compare([*[[0]] * 5, [1, 0]], never(), never(), operator="barker"),
+        lambda: ksd.compare([*[[0]] * 5, [1, 0]], never(), never(), operator="barker"),
         ValueError,
     ),
     "negative after an empty one": (
-        lambda: lksd.compare([*IDS[:4], [], [-1]], P, Q, drop_empty=True),
+        lambda: ksd.compare([*IDS[:4], [], [-1]], P, Q, drop_empty=True),
         ValueError,
     ),
 }
@@ -139,11 +140,14 @@ def test_documents_are_numbered_in_one_way(name):
 
 
 def test_drop_empty_is_for_documents():
-    for call in (lksd.estimate_scores, lambda p, x, **options: lksd.compare(x, p, p, **options)):
+    for call in (
+        lksd.estimate_scores,
+        lambda p, x, **options: ksd.compare(x, p, p, **options),
+    ):
         with pytest.raises(ValueError, match=r"drop_empty: .* real numbers"):
             call(lksd.models.PPCA(np.ones((2, 1)), 1.0), np.zeros((6, 2)), drop_empty=True)
     with pytest.raises(ValueError, match="expected at least 4 observations; got 3"):
-        lksd.compare([[1, 2], [1], [2], []], P, Q, drop_empty=True)
+        ksd.compare([[1, 2], [1], [2], []], P, Q, drop_empty=True)
 
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
@@ -188,7 +192,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_observations_that_are_no_documents_are_not_called_so(name, tmp_path):
     x = ITEMS
-    result = lksd.compare(x, *OTHERS[name], operator="barker", kernel=lksd.kernels.Hamming())
+    result = ksd.compare(x, *OTHERS[name], operator="barker", kernel=lksd.kernels.Hamming())
     result.to_html(tmp_path / "report.html", observations=x)
     for text in (
         str(result),
@@ -201,12 +205,12 @@ def test_observations_that_are_no_documents_are_not_called_so(name, tmp_path):
         assert "value" in text
     assert result.words is not None
     assert len(result.documents()) == 5
-    assert "document" in str(lksd.compare(TEXTS, P, Q))
+    assert "document" in str(ksd.compare(TEXTS, P, Q))
     with pytest.raises(
         ValueError,
         match=r"got -1 at index.*Recode the values, or give observations of different length",
     ):
-        lksd.compare(x - 1, Items(), Items(3.0))
+        ksd.compare(x - 1, Items(), Items(3.0))
 
 
 class Stuck(LDA):

@@ -4,6 +4,7 @@ numbers are checked at the door.
 
 from dataclasses import replace
 
+import ksd
 import numpy as np
 import pandas
 import polars
@@ -25,8 +26,8 @@ ORDER = RNG.permutation(N)
 NAMES = ["a", "b", "c"]
 
 CALLS = {
-    "compare": lambda x, p, q: lksd.compare(x, p, q, kernel=KERNEL),
-    "rank": lambda x, p, q: lksd.rank(x, {"one": p, "two": q}, kernel=KERNEL),
+    "compare": lambda x, p, q: ksd.compare(x, p, q, kernel=KERNEL),
+    "rank": lambda x, p, q: ksd.rank(x, {"one": p, "two": q}, kernel=KERNEL),
     "goodness_of_fit": lambda x, p, q: lksd.goodness_of_fit(x, p, kernel=KERNEL),
     "compare_scores": lambda x, p, q: lksd.compare_scores(x, p, q, KERNEL),
     "rank_scores": lambda x, p, q: lksd.rank_scores(x, {"one": p, "two": q}, KERNEL),
@@ -88,9 +89,9 @@ def test_scores_by_ids(name):
 def test_ids_that_differ():
     other = replace(Q, index=Q.index + 5)
     for call in (
-        lambda: lksd.compare(X, P, other),
-        lambda: lksd.rank(X, {"p": P, "q": other}),
-        lambda: lksd.compare(X, P, Q, index=np.arange(1, 41)),
+        lambda: ksd.compare(X, P, other),
+        lambda: ksd.rank(X, {"p": P, "q": other}),
+        lambda: ksd.compare(X, P, Q, index=np.arange(1, 41)),
     ):
         with pytest.raises(ValueError, match="index: expected one id for each observation"):
             call()
@@ -100,10 +101,10 @@ def test_files_without_a_digest_are_used_with_a_note(tmp_path):
     replace(P, observed=None).save(tmp_path / "old.npz")
     old = lksd.load_scores(tmp_path / "old.npz")
     with pytest.warns(lksd.LksdWarning, match="saved without a digest"):
-        found = lksd.compare(X, old, Q)
+        found = ksd.compare(X, old, Q)
     assert any("nothing says that they belong to x" in note for note in found.notes)
     with pytest.raises(ValueError, match="expected the 40 observations"):
-        lksd.compare(X[:30], old, Q.at(np.arange(30)))
+        ksd.compare(X[:30], old, Q.at(np.arange(30)))
 
 
 def test_columns_by_name():
@@ -187,7 +188,7 @@ KERNELS = {
 def test_kernels_that_are_not_positive_definite(name):
     kernel = KERNELS[name]
     calls = [
-        lambda: lksd.compare(X, P, Q, kernel=kernel),
+        lambda: ksd.compare(X, P, Q, kernel=kernel),
         lambda: lksd.rank_scores(X, {"one": P, "two": Q}, [IMQ(1.0), kernel]),
         lambda: lksd.goodness_of_fit(X, P, kernel=kernel),
         lambda: lksd.relative_mmd(X, X + 1, X - 1, kernel),
@@ -206,7 +207,7 @@ def test_kernels_that_are_not_positive_definite(name):
             operator=lksd.stein.Difference(3, witness="shared"),
         )
     with pytest.raises(ValueError, match="expected a symmetric one"):
-        lksd.compare(X, P, Q, kernel=lambda x, y: IMQ(1.0)(x, y) * (2 + x[0]))
+        ksd.compare(X, P, Q, kernel=lambda x, y: IMQ(1.0)(x, y) * (2 + x[0]))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_kernels_that_are_not_positive_definite(name):
     ],
 )
 def test_kernels_that_are_positive_semidefinite(kernel):
-    assert lksd.compare(X, P, Q, kernel=kernel).n == N
+    assert ksd.compare(X, P, Q, kernel=kernel).n == N
 
 
 @pytest.mark.parametrize("size", [1e41, 1e100, 1e300])
@@ -227,14 +228,14 @@ def test_numbers_that_are_too_large(size):
     wild[3, 1] = -size
     for call in (
         lambda: lksd.compare_scores(X, wild, Q.score, KERNEL),
-        lambda: lksd.compare(X, replace(P, score=wild), Q),
+        lambda: ksd.compare(X, replace(P, score=wild), Q),
     ):
         with pytest.raises(
             ValueError, match=r"expected numbers below 1e\+40 in size.* at index \(3, 1\)"
         ):
             call()
     with pytest.raises(ValueError, match=r"x: expected numbers below 1e\+40"):
-        lksd.compare(size * X, PPCA(WEIGHT, 1.0), PPCA(WEIGHT, 2.0))
+        ksd.compare(size * X, PPCA(WEIGHT, 1.0), PPCA(WEIGHT, 2.0))
 
 
 def test_numbers_that_are_just_not_too_large(tmp_path):

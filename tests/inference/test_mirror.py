@@ -6,10 +6,10 @@ import re
 from itertools import cycle, islice
 
 import jax
+import ksd
 import numpy as np
 import pytest
 
-import lksd
 from lksd.kernels import IMQ
 from lksd.models import LDA, PPCA, GaussianMixture
 
@@ -125,7 +125,10 @@ def assert_comparisons_mirrored(one, other):
 def check(count, seed):
     seen = {"P": 0, "Q": 0, "undecided": 0, "disputed": 0}
     for x, p, q, options in pairs(count, seed):
-        one, other = lksd.compare(x, p, q, **options), lksd.compare(x, q, p, **options)
+        one, other = (
+            ksd.compare(x, p, q, **options),
+            ksd.compare(x, q, p, **options),
+        )
         assert_comparisons_mirrored(one, other)
         if one.alternative == "greater":
             assert one.reject == (one.favours == "Q")
@@ -145,10 +148,13 @@ def test_models_of_other_words_share_one_vocabulary_in_either_order():
     turned = LDA(q.concentration, np.asarray(q.topics)[:, ::-1], words[::-1])
     named = [[words[token] for token in document] for document in documents]
     known = LDA(p.concentration, p.topics, words)
-    one, other = lksd.compare(named, known, turned), lksd.compare(named, turned, known)
+    one, other = (
+        ksd.compare(named, known, turned),
+        ksd.compare(named, turned, known),
+    )
     assert_comparisons_mirrored(one, other)
     assert other.words.names == one.words.names
-    by_id = lksd.compare(documents, p, q)
+    by_id = ksd.compare(documents, p, q)
     np.testing.assert_allclose(one.difference, by_id.difference, rtol=1e-6)
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 
+import ksd
 import numpy as np
 import pytest
 
@@ -45,8 +46,8 @@ def test_every_warning_is_a_note(verb, problem, tmp_path):
     p, q = (lksd.models.PPCA(units[:, None] * one.weight, 1.0) for one in (p, q))
     x = x * units
     calls = {
-        "compare": lambda: lksd.compare(x, p, q, kernel=IMQ(20.0)),
-        "rank": lambda: lksd.rank(x, {"a": p, "b": q}, kernel=IMQ(20.0)),
+        "compare": lambda: ksd.compare(x, p, q, kernel=IMQ(20.0)),
+        "rank": lambda: ksd.rank(x, {"a": p, "b": q}, kernel=IMQ(20.0)),
         "goodness_of_fit": lambda: lksd.goodness_of_fit(x, p, kernel=IMQ(20.0)),
     }
     result, messages = warned(calls[verb])
@@ -63,7 +64,7 @@ def test_every_warning_is_a_note(verb, problem, tmp_path):
 def test_goodness_of_fit_warns_of_starting_points_as_compare_does(problem):
     x, p, q = problem
     for result, messages in (
-        warned(lambda: lksd.compare(x, slow_scores(x, p), q, kernel=IMQ(20.0))),
+        warned(lambda: ksd.compare(x, slow_scores(x, p), q, kernel=IMQ(20.0))),
         warned(lambda: lksd.goodness_of_fit(x, slow_scores(x, p), kernel=IMQ(20.0))),
     ):
         assert any("began at different points still differ" in message for message in messages)
@@ -75,11 +76,11 @@ def test_goodness_of_fit_warns_of_starting_points_as_compare_does(problem):
 
 def test_the_report_does_not_praise_chains_that_were_warned_of(problem, tmp_path):
     x, p, q = problem
-    result, _ = warned(lambda: lksd.compare(x, slow_scores(x, p), q, kernel=IMQ(20.0)))
+    result, _ = warned(lambda: ksd.compare(x, slow_scores(x, p), q, kernel=IMQ(20.0)))
     result.to_html(page := tmp_path / "report.html")
     assert "mixed well enough" not in page.read_text()
     assert "Chains that started at different points differ" in page.read_text()
-    lksd.compare(x, p, q, exact=False).to_html(page)
+    ksd.compare(x, p, q, exact=False).to_html(page)
     assert "mixed well enough" in page.read_text()
 
 
@@ -95,5 +96,5 @@ def test_scores_keep_the_warnings_of_their_chains(problem, tmp_path):
     scores, messages = warned(lambda: lksd.estimate_scores(p, x, **options))
     assert scores.notes[-1:] == tuple(messages)
     scores.save(path := tmp_path / "scores.npz")
-    result, _ = warned(lambda: lksd.compare(x, lksd.load_scores(path), q))
+    result, _ = warned(lambda: ksd.compare(x, lksd.load_scores(path), q))
     assert f"P: {messages[0]}" in result.notes

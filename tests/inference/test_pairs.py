@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import ksd
 import numpy as np
 import oracles
 import pytest
@@ -124,7 +125,11 @@ def test_bad_input(options, message):
 
 
 @pytest.mark.parametrize(
-    "call", [lksd.compare, lambda x, p, q, **options: lksd.rank(x, {"p": p, "q": q}, **options)]
+    "call",
+    [
+        ksd.compare,
+        lambda x, p, q, **options: ksd.rank(x, {"p": p, "q": q}, **options),
+    ],
 )
 def test_too_few_pairs_are_refused_before_any_chain_runs(call, monkeypatch):
     monkeypatch.setattr("lksd.scores.estimate.estimate", lambda *_, **__: pytest.fail("chains ran"))

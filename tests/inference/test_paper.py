@@ -2,6 +2,7 @@
 
 import warnings
 
+import ksd
 import numpy as np
 import pytest
 from scipy import stats
@@ -25,10 +26,8 @@ def test_chains_decide_as_exact_scores_do(name, deltas, n):
     exact = sampled = 0
     for trial in range(200):
         x, p, q = ppca(n, *deltas, trial)
-        exact += lksd.compare(
-            x, p, q, kernel=IMQ.median(x), calibration="normal", seed=trial
-        ).reject
-        sampled += lksd.compare(x, p, q, preset="paper", seed=trial).reject
+        exact += ksd.compare(x, p, q, kernel=IMQ.median(x), calibration="normal", seed=trial).reject
+        sampled += ksd.compare(x, p, q, preset="paper", seed=trial).reject
     print(
         f"\n{name} | n = {n} | exact scores {exact / 200:.3f} | the paper's chains "
         f"{sampled / 200:.3f}"
@@ -64,7 +63,7 @@ def slow_mala(n, warmup, draws, trials=20):
             score_q = lksd.estimate_scores(
                 q, x, sampler=NUTS(), initial=BoxStart(-2.0, 2.0), **chain
             )
-            rejected += lksd.compare(
+            rejected += ksd.compare(
                 x, score_p, score_q, kernel=IMQ.median(x), calibration="normal"
             ).reject
     return rejected / trials

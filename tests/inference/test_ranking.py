@@ -3,6 +3,7 @@
 import json
 
 import jax
+import ksd
 import numpy as np
 import oracles
 import pandas
@@ -207,14 +208,14 @@ def factors():
 
 def test_models_equal_their_scores(factors):
     x, models = factors
-    found = lksd.rank(x, models)
+    found = ksd.rank(x, models)
     scores = {name: lksd.estimate_scores(model, x).score for name, model in models.items()}
     by_scores = lksd.rank_scores(x, scores, lksd.kernels.PerCoordinate.median(x))
     np.testing.assert_allclose(found.pvalues, by_scores.pvalues)
     assert found.names[0] == "noise 1.0"
     assert [one.method_p for one in found.diagnostics] == ["exact marginal score"] * 3
     assert found.settings["models"] == list(models)
-    mixed = lksd.rank(x, [(name, lksd.estimate_scores(model, x)) for name, model in models.items()])
+    mixed = ksd.rank(x, [(name, lksd.estimate_scores(model, x)) for name, model in models.items()])
     np.testing.assert_array_equal(mixed.pvalues, found.pvalues)
 
 
@@ -225,7 +226,7 @@ def test_topic_models_with_both_operators():
         np.asarray(models["a = 0.3"].sample(key, length=8)[1]).tolist()
         for key in jax.random.split(jax.random.key(0), 20)
     ]
-    found = lksd.rank(documents, models)
+    found = ksd.rank(documents, models)
     assert len(found.tests) == 2
     assert {one.operator.split("(")[0] for one in found.tests} == {"Difference", "Barker"}
 
@@ -238,40 +239,40 @@ BAD = {
         ValueError,
         "at least two models to rank; got 1",
     ),
-    "no model": (lambda: lksd.rank(X, {}), ValueError, "at least two models to rank; got 0"),
+    "no model": (lambda: ksd.rank(X, {}), ValueError, "at least two models to rank; got 0"),
     "a name twice": (
-        lambda: lksd.rank(X, [("a", MODEL), ("a", MODEL)]),
+        lambda: ksd.rank(X, [("a", MODEL), ("a", MODEL)]),
         ValueError,
         "models: .*got 'a' twice. Rename one",
     ),
     "no names": (
-        lambda: lksd.rank(X, [MODEL, MODEL]),
+        lambda: ksd.rank(X, [MODEL, MODEL]),
         TypeError,
         "models: expected a dict of models by their names",
     ),
     "a number as name": (
-        lambda: lksd.rank(X, {1: MODEL, 2: MODEL}),
+        lambda: ksd.rank(X, {1: MODEL, 2: MODEL}),
         TypeError,
         "names that are text; got 1",
     ),
     "no model at all": (
-        lambda: lksd.rank(X, {"a": MODEL, "b": 3}),
+        lambda: ksd.rank(X, {"a": MODEL, "b": 3}),
         TypeError,
         "b: expected a lksd.models.LatentVariableModel",
     ),
     "integers and reals": (
-        lambda: lksd.rank(X, {"a": MODEL, "b": lksd.models.BetaBinomial(3, 1.0, 1.0)}),
+        lambda: ksd.rank(X, {"a": MODEL, "b": lksd.models.BetaBinomial(3, 1.0, 1.0)}),
         ValueError,
         "a and b: expected models of the same kind of data; a describes real numbers and b "
         "describes integers",
     ),
     "other dimension": (
-        lambda: lksd.rank(X, {"a": MODEL, "b": lksd.models.PPCA(np.ones((3, 1)), 1.0)}),
+        lambda: ksd.rank(X, {"a": MODEL, "b": lksd.models.PPCA(np.ones((3, 1)), 1.0)}),
         ValueError,
         "b: model: the exact score of PPCA fails on observations of 2 columns",
     ),
     "other vocabulary": (
-        lambda: lksd.rank(
+        lambda: ksd.rank(
             np.zeros((20, 2), int),
             {
                 n: lksd.models.LDA([1.0], np.full((1, size), 1 / size))
@@ -297,7 +298,7 @@ BAD = {
         "margin: expected one finite number",
     ),
     "margin of a comparison": (
-        lambda: lksd.compare(X, MODEL, MODEL, margin=-1),
+        lambda: ksd.compare(X, MODEL, MODEL, margin=-1),
         ValueError,
         "margin: expected a number of at least 0; got -1",
     ),
@@ -317,12 +318,12 @@ BAD = {
         "got 'x'. They are: ",
     ),
     "MMD of scores": (
-        lambda: lksd.compare(X, MODEL, lksd.estimate_scores(MODEL, X), also_mmd=True),
+        lambda: ksd.compare(X, MODEL, lksd.estimate_scores(MODEL, X), also_mmd=True),
         ValueError,
         r"also_mmd: expected models with sample\(key\); q has none",
     ),
     "MMD with a margin": (
-        lambda: lksd.compare(X, MODEL, MODEL, also_mmd=True, margin=0.1),
+        lambda: ksd.compare(X, MODEL, MODEL, also_mmd=True, margin=0.1),
         ValueError,
         "expected margin=0",
     ),

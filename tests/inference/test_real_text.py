@@ -1,6 +1,7 @@
 """Topic models of abstracts: no undisputed sentence contradicts held-out likelihood (slow)."""
 
 import arxiv
+import ksd
 import left_to_right
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_no_undisputed_sentence_contradicts_held_out_likelihood(train, split):
             p, q = (
                 lksd.estimate_scores(models[name], documents, operator=operators) for name in (a, b)
             )
-            result = lksd.compare(documents, p, q)
+            result = ksd.compare(documents, p, q)
             print(
                 f"{a} or {b} topics, {said}: {held.difference:.2f} +- {held.error:.2f} nats. "
                 f"{result.sentence}"

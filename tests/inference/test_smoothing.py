@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 from scipy import stats
@@ -93,8 +94,8 @@ def test_isolated_modes_are_warned_of_and_seen():
         with pytest.warns(
             lksd.LksdWarning, match="components of P and Q share no observations.*smooth='auto'"
         ):
-            plain.append(lksd.compare(x, two_modes(0.9), two_modes(0.6), seed=trial))
-        blurred.append(lksd.compare(x, two_modes(0.9), two_modes(0.6), seed=trial, smooth="auto"))
+            plain.append(ksd.compare(x, two_modes(0.9), two_modes(0.6), seed=trial))
+        blurred.append(ksd.compare(x, two_modes(0.9), two_modes(0.6), seed=trial, smooth="auto"))
     assert sum(one.reject for one in plain) == 0
     assert sum(one.reject for one in blurred) == 4
     assert [one.operator for one in blurred[0].tests] == [
@@ -114,7 +115,7 @@ def test_power_and_level_of_the_ladder():
         # the last two tie
         pairs = [(0.9, 0.6, None), (0.9, 0.6, "auto"), (0.7, 0.3, "auto"), (0.3, 0.7, "auto")]
         counts += [
-            lksd.compare(x, two_modes(p), two_modes(q), seed=trial, smooth=smooth).reject
+            ksd.compare(x, two_modes(p), two_modes(q), seed=trial, smooth=smooth).reject
             for p, q, smooth in pairs
         ]
     assert counts[0] < 0.05 * trials
@@ -125,18 +126,18 @@ def test_power_and_level_of_the_ladder():
 @pytest.mark.slow
 def test_own_scales():
     x = halves(RNG, 100)
-    result = lksd.compare(x, two_modes(0.9), two_modes(0.6), smooth=(2, 4.0))
+    result = ksd.compare(x, two_modes(0.9), two_modes(0.6), smooth=(2, 4.0))
     assert [one.operator for one in result.tests] == [
         f"Langevin, data and models blurred by {scale}" for scale in (2, 4)
     ]
-    one = lksd.compare(x, two_modes(0.9), two_modes(0.6), smooth=2.0)
+    one = ksd.compare(x, two_modes(0.9), two_modes(0.6), smooth=2.0)
     assert one.statistic == pytest.approx(result.tests[0].statistic, rel=1e-12)
     assert one.tests == ()
 
 
 def test_components_that_overlap_are_not_warned_of():
     model = GaussianMixture([0.5, 0.5], [[-2.0], [2.0]], np.ones((2, 1, 1)))
-    lksd.compare(
+    ksd.compare(
         RNG.normal(size=(50, 1)), model, GaussianMixture([1.0], [[0.0]], np.ones((1, 1, 1)))
     )
 
@@ -146,33 +147,31 @@ TOPICS = lksd.models.LDA([1.0], [[0.5, 0.5]])
 ROUND = lksd.models.VonMisesFisherMixture([1.0], [[1.0, 0.0]], [1.0])
 CASES = {
     "negative": (
-        lambda: lksd.compare(X, two_modes(0.5), two_modes(0.6), smooth=-1),
+        lambda: ksd.compare(X, two_modes(0.5), two_modes(0.6), smooth=-1),
         'smooth: expected "auto".*got -1',
     ),
     "a word": (
-        lambda: lksd.compare(X, two_modes(0.5), two_modes(0.6), smooth="much"),
+        lambda: ksd.compare(X, two_modes(0.5), two_modes(0.6), smooth="much"),
         "smooth: .*got 'much'",
     ),
     "nothing": (
-        lambda: lksd.compare(X, two_modes(0.5), two_modes(0.6), smooth=[]),
+        lambda: ksd.compare(X, two_modes(0.5), two_modes(0.6), smooth=[]),
         "smooth: expected",
     ),
     "infinite": (
-        lambda: lksd.compare(X, two_modes(0.5), two_modes(0.6), smooth=np.inf),
+        lambda: ksd.compare(X, two_modes(0.5), two_modes(0.6), smooth=np.inf),
         "smooth: expected",
     ),
     "scores": (
-        lambda: lksd.compare(
-            X, lksd.estimate_scores(two_modes(0.5), X), two_modes(0.6), smooth=1.0
-        ),
+        lambda: ksd.compare(X, lksd.estimate_scores(two_modes(0.5), X), two_modes(0.6), smooth=1.0),
         "smooth: expected models.*p is scores",
     ),
     "documents": (
-        lambda: lksd.compare([[0, 1]] * 5, TOPICS, TOPICS, smooth=1.0),
+        lambda: ksd.compare([[0, 1]] * 5, TOPICS, TOPICS, smooth=1.0),
         "smooth: expected models of real vectors; LDA",
     ),
     "directions": (
-        lambda: lksd.compare(np.eye(2)[[0, 1, 0, 1]], ROUND, ROUND, smooth=1.0),
+        lambda: ksd.compare(np.eye(2)[[0, 1, 0, 1]], ROUND, ROUND, smooth=1.0),
         "smooth: expected models of real vectors",
     ),
 }

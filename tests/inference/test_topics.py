@@ -3,6 +3,7 @@
 import dataclasses
 
 import arxiv
+import ksd
 import numpy as np
 import pytest
 import studies
@@ -28,7 +29,7 @@ def small(size=60, seed=0):
 @pytest.mark.filterwarnings("ignore::lksd.LksdWarning")  # chains as short as the paper's
 def test_compare_names_the_documents_and_words_that_decide(tmp_path):
     x, p, q = small()
-    result = lksd.compare(x, p, q, **SWEEPS)
+    result = ksd.compare(x, p, q, **SWEEPS)
     assert result.reject
     assert [test.operator for test in result.tests] == [
         str(operator) for operator in lksd.discrete_operators(p, q)
@@ -56,23 +57,26 @@ def test_compare_names_the_documents_and_words_that_decide(tmp_path):
 @pytest.mark.slow
 def test_one_operator_and_the_papers_settings():
     x, p, q = small()
-    single = lksd.compare(x, p, q, operator="barker", **SWEEPS)
+    single = ksd.compare(x, p, q, operator="barker", **SWEEPS)
     assert single.tests == ()
     assert single.operator == "Barker(60 values, shared witness, ordered, averaged)"
     with pytest.warns(lksd.LksdWarning, match="MCMC noise makes"):
-        paper = lksd.compare(x[:40], p, q, preset="paper")
+        paper = ksd.compare(x[:40], p, q, preset="paper")
     assert paper.operator == str(Difference(60))
     assert paper.order is None
     assert paper.kernel == str(BagOfWords(IMQ(), 60))
     assert paper.calibration == "normal"
     assert paper.diagnostics.method_p == "Gibbs, 1 chain of 20 draws after 80, plain means"
-    both = lksd.compare(x[:30], p, q, preset="paper", operator=("difference", "barker"), exact=True)
+    both = ksd.compare(x[:30], p, q, preset="paper", operator=("difference", "barker"), exact=True)
     assert [test.operator for test in both.tests] == [str(Difference(60)), str(Barker(60))]
 
 
 def test_exact_scores_are_used_where_they_are_cheap():
     x, p, q = small()
-    exact, sampled = lksd.compare(x, p, q), lksd.compare(x, p, q, exact=False, draws=2_000)
+    exact, sampled = (
+        ksd.compare(x, p, q),
+        ksd.compare(x, p, q, exact=False, draws=2_000),
+    )
     assert exact.diagnostics.method_p == "exact marginal score"
     for one, other in zip(exact.tests, sampled.tests, strict=True):
         assert abs(one.statistic - other.statistic) < 0.3
@@ -83,13 +87,13 @@ def test_documents_of_different_length():
     x, p, q = small()
     lengths = np.random.default_rng(0).integers(3, 21, len(x))
     ragged = [row[:length].tolist() for row, length in zip(x, lengths, strict=True)]
-    result = lksd.compare(ragged, p, q)
+    result = ksd.compare(ragged, p, q)
     np.testing.assert_allclose(result.words.contributions.sum(), result.difference, rtol=1e-9)
     scores = [
         lksd.estimate_scores(one, ragged, operator=lksd.discrete_operators(p, q)) for one in (p, q)
     ]
-    assert lksd.compare(ragged, *scores).statistic == result.statistic
-    matched = lksd.compare(ragged, p, q, operator=Difference(60))
+    assert ksd.compare(ragged, *scores).statistic == result.statistic
+    matched = ksd.compare(ragged, p, q, operator=Difference(60))
     assert np.isfinite(matched.statistic)
 
 
@@ -100,7 +104,7 @@ def test_a_repeated_document_does_not_outweigh_all_others():
     p = LDA(truth.concentration, 0.4 * topics + 0.6 * other)
     x = topic_problems.documents(truth, 80, 40, 0)
     once, twice = (
-        lksd.compare(one, p, truth, operator="barker") for one in (x, np.concatenate([x, x[:1]]))
+        ksd.compare(one, p, truth, operator="barker") for one in (x, np.concatenate([x, x[:1]]))
     )
     assert once.reject
     assert twice.reject
@@ -113,10 +117,10 @@ def test_the_default_kernel_has_the_median_scale_of_the_documents():
     ragged = [row[:length].tolist() for row, length in zip(x, lengths, strict=True)]
     counts = np.array([np.bincount(document, minlength=60) for document in ragged])
     scale = np.median(pdist(counts, "sqeuclidean"))
-    result = lksd.compare(ragged, p, q)
+    result = ksd.compare(ragged, p, q)
     assert result.kernel == str(BagOfWords(IMQ(scale, source="median of all pairs"), 60))
-    assert lksd.compare(sparse.csr_array(counts), p, q, operator="barker").kernel == result.kernel
-    assert lksd.rank(ragged, {"p": p, "q": q}).kernel == result.kernel
+    assert ksd.compare(sparse.csr_array(counts), p, q, operator="barker").kernel == result.kernel
+    assert ksd.rank(ragged, {"p": p, "q": q}).kernel == result.kernel
     # no distance at all
     assert BagOfWords.median(np.zeros((5, 3), int), 60).base.preconditioner == 1.0
 
@@ -159,7 +163,7 @@ def test_words_without_probability_leave_barker_alone():
     with pytest.warns(
         lksd.LksdWarning, match="3 values have probability zero under a model.*Barker alone is used"
     ):
-        result = lksd.compare(x, other, truth)
+        result = ksd.compare(x, other, truth)
     assert [test.operator for test in (result,)] == [
         "Barker(8 values, shared witness, ordered, averaged)"
     ]
@@ -170,7 +174,7 @@ def test_words_without_probability_leave_barker_alone():
 
 def test_identical_models_are_indistinguishable():
     x, p, _ = small()
-    result = lksd.compare(x, p, dataclasses.replace(p))
+    result = ksd.compare(x, p, dataclasses.replace(p))
     assert result.indistinguishable
     assert result.pvalue == 1.0
     assert result.words is None
@@ -228,13 +232,13 @@ def test_identical_models_are_indistinguishable():
 def test_bad_comparisons(change, message):
     x, p, q, options = change(*small())
     with pytest.raises(ValueError, match=message):
-        lksd.compare(x, p, q, **options)
+        ksd.compare(x, p, q, **options)
 
 
 def test_scores_given_for_one_model_fix_the_operators_of_the_other():
     x, p, q = small()
     operator = Difference(60, witness="shared")
-    result = lksd.compare(x, lksd.estimate_scores(p, x, operator=operator), q)
+    result = ksd.compare(x, lksd.estimate_scores(p, x, operator=operator), q)
     assert result.operator == str(operator)
 
 

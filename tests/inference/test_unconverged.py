@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import ksd
 import numpy as np
 import pytest
 
@@ -34,10 +35,10 @@ def failing(scores, row, factor):
 
 def test_one_observation_is_named_with_the_answer_without_it():
     x, p, q = problem()
-    result = lksd.compare(x, failing(p, 7, 1.01), q)
+    result = ksd.compare(x, failing(p, 7, 1.01), q)
     (found,) = result.diagnostics.unconverged
     given = [one.at(np.delete(one.index, 7)) for one in (p, q)]
-    without = lksd.compare(np.delete(x, 7, 0), *given, kernel=lksd.kernels.PerCoordinate.median(x))
+    without = ksd.compare(np.delete(x, 7, 0), *given, kernel=lksd.kernels.PerCoordinate.median(x))
     assert (found.model, found.observations, found.n) == ("P", (7,), N)
     assert (found.statistic, found.pvalue) == pytest.approx(
         (without.statistic, without.pvalue), rel=1e-9
@@ -53,8 +54,8 @@ def test_one_observation_is_named_with_the_answer_without_it():
 @pytest.mark.filterwarnings("ignore:MCMC noise:lksd.LksdWarning")
 def test_a_verdict_that_one_observation_turns_is_withheld():
     x, p, q = problem()
-    assert lksd.compare(x, p, q).reject
-    result = lksd.compare(x, p, failing(q, 7, 40.0))
+    assert ksd.compare(x, p, q).reject
+    result = ksd.compare(x, p, failing(q, 7, 40.0))
     assert not result.reject
     assert result.withheld.startswith(
         "the answer depends on observation 7, where the chains of Q have not converged: p = 0."
@@ -74,12 +75,12 @@ def test_a_verdict_that_single_chains_would_turn_is_withheld():
         "observation 7, where the chains of {} have not converged: single chains there have scores "
         "that would turn it."
     )
-    assert lksd.compare(x, p, doubtful).withheld == "the answer depends on " + ends.format("Q")
-    ranked = lksd.rank(x, {"wide": p, "right": doubtful})
+    assert ksd.compare(x, p, doubtful).withheld == "the answer depends on " + ends.format("Q")
+    ranked = ksd.rank(x, {"wide": p, "right": doubtful})
     assert ranked.withheld == "the answer depends on " + ends.format("right")
     assert not ranked.reject
     assert (ranked.better, set(ranked.confidence_set)) == ((), {"wide", "right"})
-    several = lksd.rank(
+    several = ksd.rank(
         x,
         {"wide": p, "right": doubtful},
         kernel=[lksd.kernels.IMQ.median(x), lksd.kernels.Gaussian.median(x)],
@@ -94,14 +95,14 @@ def test_a_verdict_that_single_chains_would_turn_is_withheld():
 @pytest.mark.parametrize(("count", "withheld"), [(1, False), (2, True)])
 def test_many_observations_are_doubt_everywhere(count, withheld):
     x, p, q = problem()
-    result = lksd.compare(x, replace(p, converged=np.arange(N) >= count), q)
+    result = ksd.compare(x, replace(p, converged=np.arange(N) >= count), q)
     assert (result.withheld is not None) == withheld
     assert result.reject != withheld
 
 
 def test_a_verdict_needs_observations_that_are_left():
     x, p, q = problem()
-    result = lksd.compare(x, replace(p, converged=np.arange(N) < 2), q)
+    result = ksd.compare(x, replace(p, converged=np.arange(N) < 2), q)
     assert result.diagnostics.unconverged[0].pvalue is None
     assert "too few are left" in str(result)
     assert not result.reject

@@ -6,6 +6,7 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import oracles
 import pytest
@@ -197,7 +198,7 @@ def test_compare_takes_adjacency_matrices():
         jax.vmap(lambda key: TWO.sample(key)[1])(jax.random.split(jax.random.key(2), 64))
     )
     results = [
-        lksd.compare(data, three_blocks(0.6), TWO) for data in (x, adjacency(x).astype(float))
+        ksd.compare(data, three_blocks(0.6), TWO) for data in (x, adjacency(x).astype(float))
     ]
     assert len({one.statistic for one in results}) == 1
     assert results[0].operator == "Gibbs(2 values, shared witness, averaged)"
@@ -216,27 +217,33 @@ def changed(index, value):
 
 CASES = {
     "not symmetric": (
-        lambda: lksd.compare(changed((3, 0, 1), 1), TWO, TWO),
+        lambda: ksd.compare(changed((3, 0, 1), 1), TWO, TWO),
         r"symmetric matrices; graph 3 has 1 at \(0, 1\) and 0 at",
     ),
     "not binary": (
-        lambda: lksd.compare(changed((2, 0, 1), 0.5), TWO, TWO),
+        lambda: ksd.compare(changed((2, 0, 1), 0.5), TWO, TWO),
         r"0 and 1 alone; graph 2 has 0.5 at \(0, 1\)",
     ),
-    "weights": (lambda: lksd.compare(changed((2, 0, 1), 2), TWO, TWO), "Threshold the weights"),
+    "weights": (
+        lambda: ksd.compare(changed((2, 0, 1), 2), TWO, TWO),
+        "Threshold the weights",
+    ),
     "loops": (
-        lambda: lksd.compare(changed((1, 2, 2), 1), TWO, TWO),
+        lambda: ksd.compare(changed((1, 2, 2), 1), TWO, TWO),
         r"zeros on the diagonal; graph 1 has 1 at \(2, 2\)",
     ),
-    "NaN": (lambda: lksd.compare(changed((1, 2, 2), np.nan), TWO, TWO), "x: expected finite"),
+    "NaN": (
+        lambda: ksd.compare(changed((1, 2, 2), np.nan), TWO, TWO),
+        "x: expected finite",
+    ),
     "not square": (lambda: edges(np.zeros((5, 3, 4))), r"shape \(n, N, N\)"),
     "one graph": (lambda: edges(np.zeros((4, 4))), r"shape \(n, N, N\)"),
     "edges of 2": (
-        lambda: lksd.compare(GRAPHS[:10] + 1, TWO, TWO),
+        lambda: ksd.compare(GRAPHS[:10] + 1, TWO, TWO),
         "x: expected values from 0 to 1; got 2",
     ),
     "another size": (
-        lambda: lksd.compare(np.zeros((10, 5, 5)), TWO, TWO),
+        lambda: ksd.compare(np.zeros((10, 5, 5)), TWO, TWO),
         "fails on observations of 10 columns",
     ),
     "no graph has 5 pairs": (lambda: adjacency(np.zeros((2, 5))), "expected N .* columns.*got 5"),
@@ -245,11 +252,11 @@ CASES = {
         "mask: .*adjacency",
     ),
     "real kernel": (
-        lambda: lksd.compare(GRAPHS, TWO, TWO, kernel=k.IMQ()),
+        lambda: ksd.compare(GRAPHS, TWO, TWO, kernel=k.IMQ()),
         "kernel: expected one on discrete data",
     ),
     "kernel that fails": (
-        lambda: lksd.compare(
+        lambda: ksd.compare(
             GRAPHS[:9], TWO, three_blocks(0.6), kernel=k.Graphs(lambda a, b: a @ b)
         ),
         "kernel: expected one",

@@ -4,6 +4,7 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import oracles
 import pytest
@@ -201,7 +202,7 @@ def test_models_of_ordinary_size_get_an_answer():
     rng = np.random.default_rng(0)
     p, q = (LDA(np.full(200, 0.1), rng.dirichlet(np.ones(50), 200)) for _ in range(2))
     x = rng.integers(0, 50, (20, 40))
-    assert lksd.compare(x, p, q, warmup=2, draws=4).n == 20
+    assert ksd.compare(x, p, q, warmup=2, draws=4).n == 20
     with pytest.raises(
         ValueError,
         match="200 topics and documents of 40 words has more than 134,217,728 coefficients",

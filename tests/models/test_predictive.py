@@ -1,6 +1,7 @@
 """Mixtures over draws of global parameters."""
 
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 
@@ -58,7 +59,7 @@ def test_control_variates_still_help_and_stay_right():
 
 def test_the_hypothesis_is_named():
     predictive = PosteriorPredictive(PPCA(WEIGHTS[0], 1.0), {"weight": WEIGHTS})
-    result = lksd.compare(X, predictive, PPCA(WEIGHTS[0], 1.0))
+    result = ksd.compare(X, predictive, PPCA(WEIGHTS[0], 1.0))
     assert any("mixture of the 12 draws" in note for note in result.notes)
 
 

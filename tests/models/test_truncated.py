@@ -4,6 +4,7 @@ without the normaliser.
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import oracles
 import pytest
@@ -170,7 +171,7 @@ def test_the_papers_setting():
 
 
 def test_the_papers_sampler_is_the_exchange_algorithm():
-    result = lksd.compare(X, MODEL, MODEL, preset="paper", warmup=2, draws=10)
+    result = ksd.compare(X, MODEL, MODEL, preset="paper", warmup=2, draws=10)
     assert result.diagnostics.method_p.startswith(
         "Exchange, 1 chain of 10 draws after 2, plain means"
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import jax
+import ksd
 import numpy as np
 import pandas
 import pytest
@@ -43,7 +44,7 @@ needs_browser = pytest.mark.skipif(
 def numbers():
     weight, x = np.ones((4, 1)), np.random.default_rng(0).normal(size=(60, 4))
     models = (lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0))
-    return x, lksd.compare(
+    return x, ksd.compare(
         x,
         *models,
         exact=False,
@@ -62,7 +63,7 @@ def documents():
         np.asarray(q.sample(key, length=10)[1]).tolist()
         for key in jax.random.split(jax.random.key(0), 30)
     ]
-    return drawn, lksd.compare(drawn, p, q)
+    return drawn, ksd.compare(drawn, p, q)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import ksd
 import matplotlib
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def result(shift=0.6, **options):
 def sampled():
     weight = np.ones((3, 1))
     models = (lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0))
-    return lksd.compare(X, *models, exact=False, draws=40, warmup=20)
+    return ksd.compare(X, *models, exact=False, draws=40, warmup=20)
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 
@@ -199,8 +200,8 @@ def test_chains_that_cannot_cross_are_never_a_verdict(basins, tmp_path):
     assert f"{(~scores.converged).sum()} still have not" in scores.notes[-2]
     assert [(one.category, one.filename) for one in said] == [(lksd.LksdWarning, __file__)]
     answers = [
-        lksd.compare(x, scores, other, alternative="two-sided"),
-        lksd.rank(x, {"P": scores, "other": other}),
+        ksd.compare(x, scores, other, alternative="two-sided"),
+        ksd.rank(x, {"P": scores, "other": other}),
         lksd.goodness_of_fit(x, scores),
     ]
     for answer in answers:
@@ -224,8 +225,8 @@ def test_warnings_name_the_model_and_point_at_the_callers_line(basins):
     x = basins[0]
     models = {"near": PPCA(np.ones((1, 1)), 1.0), "two basins": TwoBasins(0.5)}
     for call, name in (
-        (lambda: lksd.compare(x, *models.values()), "Q: "),
-        (lambda: lksd.rank(x, models), "two basins: "),
+        (lambda: ksd.compare(x, *models.values()), "Q: "),
+        (lambda: ksd.rank(x, models), "two basins: "),
         (lambda: lksd.goodness_of_fit(x, models["two basins"]), ""),
     ):
         with pytest.warns(lksd.LksdWarning, match=f"^{name}chains have not converged at ") as said:
@@ -237,7 +238,7 @@ def test_the_papers_preset_withholds_too():
     x, slow = student(3, 1, 1), MALA(step_size=1e-6)
     said = "^[PQ]: chains have not converged at"
     with pytest.warns(lksd.LksdWarning, match=said):
-        result = lksd.compare(
+        result = ksd.compare(
             x, ScaleMixture(1), ScaleMixture(1), preset="paper", sampler=slow, warmup=10, draws=100
         )
     assert result.withheld is not None

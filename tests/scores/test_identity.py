@@ -9,6 +9,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import ksd
 import mistakes
 import numpy as np
 import pytest
@@ -70,12 +71,12 @@ def found(model, dim=4, seed=0, **options):
 
 def test_every_call_names_the_model_whose_term_in_x_is_missing():
     with pytest.warns(lksd.LksdWarning, match="^Q: " + MESSAGE) as warned:
-        result = lksd.compare(X, RIGHT, FORGOTTEN)
+        result = ksd.compare(X, RIGHT, FORGOTTEN)
     assert [one.filename for one in warned if "own draws" in str(one.message)] == [__file__]
     assert [note[:3] for note in result.notes if "own draws" in note] == ["Q: "]
     assert result.settings["check"] is True
     with pytest.warns(lksd.LksdWarning, match="^forgotten: " + MESSAGE):
-        ranking = lksd.rank(X, {"right": RIGHT, "forgotten": FORGOTTEN})
+        ranking = ksd.rank(X, {"right": RIGHT, "forgotten": FORGOTTEN})
     assert sum("own draws" in note for note in ranking.notes) == 1
     with pytest.warns(lksd.LksdWarning, match="^" + MESSAGE):
         fit = lksd.goodness_of_fit(X, FORGOTTEN)
@@ -85,8 +86,8 @@ def test_every_call_names_the_model_whose_term_in_x_is_missing():
 def test_it_can_be_turned_off():
     with warnings.catch_warnings():
         warnings.simplefilter("error", lksd.LksdWarning)
-        result = lksd.compare(X, RIGHT, FORGOTTEN, check=False)
-        lksd.rank(X, {"right": RIGHT, "forgotten": FORGOTTEN}, check=False)
+        result = ksd.compare(X, RIGHT, FORGOTTEN, check=False)
+        ksd.rank(X, {"right": RIGHT, "forgotten": FORGOTTEN}, check=False)
         lksd.goodness_of_fit(X, FORGOTTEN, check=False)
     assert not any("own draws" in note for note in result.notes)
     assert result.settings["check"] is False
@@ -308,7 +309,7 @@ def test_a_sample_that_is_none_is_named():
     with pytest.raises(
         ValueError, match=r"^P: model: expected sample\(key\) of Broken to return \(z, x\)"
     ):
-        lksd.compare(X, Broken(WEIGHT), RIGHT)
+        ksd.compare(X, Broken(WEIGHT), RIGHT)
 
 
 class Unwritten(Marginal):
@@ -322,7 +323,7 @@ def test_a_sample_that_cannot_be_compiled_is_named():
         match=r"^Q: model: sample\(key\) of Unwritten, or a density at its draws, fails "
         r".*check=False",
     ):
-        lksd.compare(X, RIGHT, Unwritten(WEIGHT))
+        ksd.compare(X, RIGHT, Unwritten(WEIGHT))
 
 
 def study(kinds, wrong: int, right: int, dims=mistakes.DIMS) -> tuple[int, int]:

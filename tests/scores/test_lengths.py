@@ -2,6 +2,7 @@
 alone.
 """
 
+import ksd
 import numpy as np
 import pytest
 
@@ -71,9 +72,9 @@ def test_a_document_of_a_group_has_the_scores_that_it_has_alone(found, row):
 
 
 def test_a_comparison_does_not_depend_on_the_groups(monkeypatch):
-    grouped = lksd.compare(DOCUMENTS, MODEL, OTHER, **OPTIONS)
+    grouped = ksd.compare(DOCUMENTS, MODEL, OTHER, **OPTIONS)
     monkeypatch.setattr(lengths, "WORTH", np.inf)
-    whole = lksd.compare(DOCUMENTS, MODEL, OTHER, **OPTIONS)
+    whole = ksd.compare(DOCUMENTS, MODEL, OTHER, **OPTIONS)
     for name in ("statistic", "pvalue", "difference", "standard_error", "contributions"):
         np.testing.assert_allclose(
             getattr(grouped, name), getattr(whole, name), rtol=1e-9, atol=1e-14

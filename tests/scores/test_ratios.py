@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import oracles
 import pytest
@@ -216,7 +217,7 @@ def test_save_and_load(tmp_path):
     assert [str(one) for one in again.operators] == [str(one) for one in found.operators]
     np.testing.assert_array_equal(again.operators[0].order, found.operators[0].order)
     q = model(0.1)
-    with_scores = lksd.compare(x, again, q)
+    with_scores = ksd.compare(x, again, q)
     assert with_scores.kernel.startswith("BagOfWords")
 
 
@@ -295,7 +296,7 @@ def test_a_users_own_model(operator, control):
 
 @pytest.mark.slow
 def test_a_users_own_models_are_compared():
-    result = lksd.compare(documents(6, length=3), Counts(), Counts(spread=1.0))
+    result = ksd.compare(documents(6, length=3), Counts(), Counts(spread=1.0))
     assert result.kernel == "Hamming"
     assert len(result.tests) == 2
 

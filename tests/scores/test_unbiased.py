@@ -4,6 +4,7 @@ scores.
 
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import pytest
 from scipy import stats
@@ -128,7 +129,7 @@ def test_the_parts_of_an_estimate(tmp_path):
         lksd.load_scores(tmp_path / "scores.npz").meeting_times, estimate.meeting_times
     )
     assert "unbiased" in str(
-        lksd.compare(
+        ksd.compare(
             x, mixture, mixture, sampler=Exact(), exact=False, unbiased=True, draws=20, warmup=0
         )
     )

@@ -3,6 +3,7 @@ models of directions.
 """
 
 import jax
+import ksd
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -194,7 +195,7 @@ def test_compare_takes_directions():
     )
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     other = VonMisesFisherMixture(MIXTURE.weights, MIXTURE.means, [12.0, 3.0])
-    result = lksd.compare(x, other, MIXTURE)
+    result = ksd.compare(x, other, MIXTURE)
     assert result.reject
     assert result.operator == "Spherical"
     assert result.kernel.startswith("IMQ")
@@ -210,7 +211,7 @@ X = directions(20, 3)
 NORMAL = lksd.models.GaussianMixture([1.0], [[0.0, 0.0, 0.0]], [np.eye(3)])
 CASES = {
     "off the sphere": (
-        lambda: lksd.compare(1.01 * X, MIXTURE, MIXTURE),
+        lambda: ksd.compare(1.01 * X, MIXTURE, MIXTURE),
         r"length 1, up to 1e-06; observation \d+ has length 1.01 ",
     ),
     "one off the sphere": (
@@ -226,18 +227,18 @@ CASES = {
         "kernel: expected one number",
     ),
     "a kernel a coordinate": (
-        lambda: lksd.compare(X, MIXTURE, MIXTURE, kernel=k.PerCoordinate.median(X)),
+        lambda: ksd.compare(X, MIXTURE, MIXTURE, kernel=k.PerCoordinate.median(X)),
         "kernel: expected one number",
     ),
     "standardised": (
-        lambda: lksd.compare(X, MIXTURE, MIXTURE, standardise=True),
+        lambda: ksd.compare(X, MIXTURE, MIXTURE, standardise=True),
         "standardise: .*leave the sphere",
     ),
     "Langevin": (
-        lambda: lksd.compare(X, MIXTURE, MIXTURE, operator="langevin"),
+        lambda: ksd.compare(X, MIXTURE, MIXTURE, operator="langevin"),
         "operator: expected 'spherical'",
     ),
-    "mixed kinds": (lambda: lksd.compare(X, MIXTURE, NORMAL), "p and q: .*unit vectors"),
+    "mixed kinds": (lambda: ksd.compare(X, MIXTURE, NORMAL), "p and q: .*unit vectors"),
     "means off the sphere": (
         lambda: VonMisesFisherMixture([1.0], [[1.0, 1.0]], [1.0]),
         "means: .*number 0 has length 1.41",

@@ -15,6 +15,7 @@ from .. import compare, rank
 from .._text import visible
 from .._validation import check_choice
 from .._vocabulary import holds_words
+from ..criteria import Criterion
 from ..domains import kind_of
 from ..kernels import Kernel
 from ..report.page import check_path
@@ -55,6 +56,8 @@ def answer(given: dict[str, Any]) -> None:
     options["calibration"] = named_or_own(
         "--calibration", given["calibration"], Calibration, "calibrations"
     )
+    options["criterion"] = named_or_own("--criterion", given["criterion"], Criterion, "criteria")
+    options["also"] = chosen_also(given["also"])
     roles = ["models"] * len(files) if ranked else ["--p", "--q"]
     models = [
         read_model(role, file, given["trust_pickle"])
@@ -117,6 +120,15 @@ def show(
 def plain(x: Any) -> Any:
     """The data as the library takes them."""
     return x.values if isinstance(x, Frame) else x
+
+
+def chosen_also(text: str) -> Any:
+    """The criteria beside the one that decides."""
+    if text in ("auto", "none"):
+        return text if text == "auto" else ()
+    return tuple(
+        named_or_own("--also", name.strip(), Criterion, "criteria") for name in text.split(",")
+    )
 
 
 def chosen_operator(names: list[str] | None) -> Any:

@@ -59,7 +59,9 @@ def compare_command(
     counts: o.Counts = None,
     drop_empty: o.DropEmpty = False,
     standardise: o.Standardise = False,
-    alternative: o.Alternative = "greater",
+    criterion: o.Criterion = "auto",
+    also: o.Also = "auto",
+    alternative: o.Alternative = "two-sided",
     alpha: o.Alpha = 0.05,
     margin: o.Margin = 0.0,
     pairs: o.Pairs = None,
@@ -81,7 +83,7 @@ def compare_command(
     checkpoint: o.CheckpointFile = None,
     trust_pickle: o.Trust = False,
 ) -> None:
-    """Does model Q fit the data better than model P?
+    """Which of two models fits the data better?
 
     The data must be independent observations that neither model was fitted on.
 
@@ -112,6 +114,8 @@ def rank_command(
     counts: o.Counts = None,
     drop_empty: o.DropEmpty = False,
     standardise: o.Standardise = False,
+    criterion: o.Criterion = "auto",
+    also: o.Also = "auto",
     alpha: o.Alpha = 0.05,
     margin: o.Margin = 0.0,
     pairs: o.Pairs = None,
@@ -160,7 +164,9 @@ def topics(
     header: o.Header = None,
     counts: o.Counts = None,
     drop_empty: o.DropEmpty = False,
-    alternative: o.Alternative = "greater",
+    criterion: o.Criterion = "auto",
+    also: o.Also = "auto",
+    alternative: o.Alternative = "two-sided",
     alpha: o.Alpha = 0.05,
     pairs: o.Pairs = None,
     kernel: o.Kernel = None,
@@ -176,7 +182,7 @@ def topics(
     checkpoint: o.CheckpointFile = None,
     trust_pickle: o.Trust = False,
 ) -> None:
-    """Does topic model Q describe the documents better than topic model P?
+    """Which of two topic models describes the documents better?
 
     Documents are lines of JSON, each a list of words or of word ids, or an object with one under
     "tokens" or "words"; or word counts or ids as an array.

@@ -115,7 +115,22 @@ Standardise = Annotated[
     bool, option("Divide the columns by their standard deviations.", "--standardise", panel="Data")
 ]
 
-Alternative = Annotated[str, option("greater (Q fits better) or two-sided.", panel="Test")]
+Criterion = Annotated[
+    str,
+    option(
+        "What decides: auto, log, fisher, conditional, ksd (the kernel Stein discrepancy), or a "
+        "criterion of your own as file.py:name.",
+        panel="Test",
+    ),
+]
+Also = Annotated[
+    str,
+    option(
+        "Criteria that stand beside it, separated by commas; auto is ksd, none for none.",
+        panel="Test",
+    ),
+]
+Alternative = Annotated[str, option("two-sided, or greater (Q fits better).", panel="Test")]
 Alpha = Annotated[float, option("The level of the test.", panel="Test")]
 Kernel = Annotated[
     list[str] | None,
@@ -134,7 +149,7 @@ Operator = Annotated[
 ]
 Margin = Annotated[
     float,
-    option("A difference of squared discrepancies that is too small to matter.", panel="Test"),
+    option("A difference, by the criterion that decides, too small to matter.", panel="Test"),
 ]
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
 Correction = Annotated[

@@ -152,16 +152,19 @@ class Fisher(Additive):
     # -------------------------------------------------- what is computed
 
     def exact(self, model, x):
-        if isinstance(model, HasMarginal):
-            u, density = self.in_coordinates(lambda y: model.log_marginal(y), x)
-            slope = jax.grad(density)
-        elif isinstance(model, HasMarginalScore):
-            u, volume = self.in_coordinates(lambda y: 0.0, x)
-            slope = partial(self.moved_score, model.marginal_score, jax.grad(volume))
-        else:
+        if not isinstance(model, (HasMarginal, HasMarginalScore)):
             return None
+        u, slope = self.marginal_slope(model, x)
         s = self.tangent(u, slope(u))
         return jnp.sum(self.metric * s**2) + 2 * self.trace(slope, u)
+
+    def marginal_slope(self, model, x):
+        """The point in the coordinates of the test, and the score there as a function of it."""
+        if isinstance(model, HasMarginal):
+            u, density = self.in_coordinates(lambda y: model.log_marginal(y), x)
+            return u, jax.grad(density)
+        u, volume = self.in_coordinates(lambda y: 0.0, x)
+        return u, partial(self.moved_score, model.marginal_score, jax.grad(volume))
 
     def moved_score(self, score, volume, u):
         if not self.is_moved:

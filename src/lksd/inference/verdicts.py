@@ -79,7 +79,8 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
     beside = options._replace(decision=replace(options.decision, margin=0.0))
     secondary = [rank_losses(one, names, beside) for one in every[1:]]
     if problem.by_kernel:
-        secondary.append(conclude_ranking(findings, names, beside, engine, problem))
+        ksd = conclude_ranking(findings, names, beside, engine, problem)
+        secondary.append(replace(ksd, diagnostics=()))
     result = rank_losses(every[0], names, options)
 
     def test(family: list[Losses]) -> RankResult:

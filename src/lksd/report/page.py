@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._storage import write_whole
 from .._text import Table, number, pvalue_cell, rhat_text
-from ..results.details import NOISY, SHIFTED
+from ..results.details import NOISY, SHIFTED, measure_of
 from . import plots
 from .observations import check_observations, deciding
 from .rendering import clip, pairs, render_page
@@ -34,6 +34,19 @@ VARIABLES = {
     plots.FAINT: "var(--faint)",
     plots.SHADE: "var(--shade)",
 }
+
+CAPTIONS = {"ksd": "Squared kernel Stein discrepancies", "log": "Mean log losses"}
+MEANINGS = {
+    "log": "minus the logarithm of its density there; the difference of the means is that of two "
+    "Kullback-Leibler divergences to the data's distribution",
+    "fisher": "the squared length of its score plus twice the divergence of the score, which needs "
+    "no normalising constant; its mean is smallest for the model whose score is nearest to that of "
+    "the data's distribution",
+    "conditional": "minus the sum of the logarithms of the probabilities of each of its parts "
+    "given all the others, which needs no normalising constant",
+    "loss": "as it was given",
+}
+RANKED = {"ksd": "squared kernel Stein discrepancy"}
 
 
 def write_report(result: ComparisonResult, path: str | Path, observations) -> None:
@@ -58,6 +71,9 @@ def ranking_page(result: RankResult, title: str) -> str:
         "ranking.html",
         result=result,
         title=clip(str(title), LONGEST_NAME),
+        measure=RANKED.get(result.criterion, measure_of(result.criterion)),
+        measures={one.criterion: RANKED.get(one.criterion, one.criterion) for one in result.beside},
+        meaning=MEANINGS.get(result.criterion, "what its criterion says of it"),
         forest=draw(
             plots.plot_ranking,
             result,
@@ -104,6 +120,8 @@ def report_page(result: ComparisonResult, observations=None) -> str:
         if two_sided
         else f"Does {q} fit the data better than {p}?",
         hypothesis=f"{result.question}.",
+        measure=CAPTIONS.get(result.criterion, result.measure.capitalize()),
+        meaning=MEANINGS.get(result.criterion, "what its criterion says of it"),
         pvalue=result.pvalue_line,
         plots={
             "comparison": draw(

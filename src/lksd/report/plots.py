@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._text import visible
+from ..results.details import measure_of
 from ..statistics.nulls import Bootstrap, Conservative, NullDistribution, Steadied
 
 if TYPE_CHECKING:
@@ -69,30 +70,31 @@ def difference_of(result: ComparisonResult) -> str:
 def headline(result: ComparisonResult) -> str:
     """The sentence up to a colon that is not in a name."""
     said = result.with_names([short_name(name) for name in result.names]).sentence
+    said = f"{said.removesuffix('.').partition('; ')[0]}." if result.beside else said
     if result.better_role is None:
         said = said.split(": a new sample" if said.startswith("Undecided") else ":")[0]
     return in_lines(said.removesuffix(".") + ".", max(60, 95 - max(map(len, result.names))))
 
 
 def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
-    """Both squared discrepancies and their difference, each with a 95 % interval; of an additive
-    criterion, whose level says nothing, the difference alone.
+    """Both squared discrepancies and their difference, each with a 95 % interval; of additive
+    criteria, whose level says nothing, the differences by each in their standard errors.
     """
     ax, (p, q) = new_axes(ax, 2.4, rows=True), result.names
     own, others = result.estimates
-    models = ((q, *others), (p, *own)) if result.criterion == "ksd" else ()
-    rows = [
-        (
-            in_lines(difference_of(result), LONGEST_TICK),
-            result.difference,
-            *result.confidence_interval(),
-            ACCENT,
-        ),
-        *(
-            (short_name(name, LONGEST_TICK), ksd, ksd - 1.96 * error, ksd + 1.96 * error, INK)
-            for name, ksd, error in models
-        ),
-    ]
+    if result.criterion == "ksd":
+        label = "squared kernel Stein discrepancy (smaller fits better)"
+        name = in_lines(difference_of(result), LONGEST_TICK)
+        rows = [(name, result.difference, *result.confidence_interval(), ACCENT)]
+        for name, ksd, error in ((q, *others), (p, *own)):
+            ends = ksd - 1.96 * error, ksd + 1.96 * error
+            rows.append((short_name(name, LONGEST_TICK), ksd, *ends, INK))
+    else:
+        label = f"difference in standard errors (positive where {short_name(q)} fits better)"
+        rows = [
+            (one.measure, *in_standard_errors(one), ACCENT if one is result else INK)
+            for one in (*result.beside[::-1], result)
+        ]
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
     for height, (_, value, start, end, color) in enumerate(rows):
         if math.isfinite(start) and math.isfinite(end):
@@ -103,12 +105,17 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
     ax.set(
         ylim=(-0.6, len(rows) - 0.4),
-        xlabel="squared kernel Stein discrepancy (smaller fits better)"
-        if result.criterion == "ksd"
-        else f"difference of the {result.measure} (positive where {short_name(q)} fits better)",
+        xlabel=label,
     )
     ax.set_title(headline(result), loc="left", fontsize=10)
     return ax
+
+
+def in_standard_errors(result: ComparisonResult) -> tuple[float, float, float]:
+    """A difference and the ends of its interval."""
+    error = result.standard_error if result.standard_error > 0 else math.nan
+    low, high = result.confidence_interval()
+    return result.difference / error, low / error, high / error
 
 
 def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
@@ -138,7 +145,8 @@ def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
     pad = 0.05 * (max(finite) - min(finite) or 1.0)
     ax.set(ylim=(count - 0.4, -0.6), xlim=(min(finite) - pad, max(finite) + pad))
     ax.set_xlabel(
-        f"squared discrepancy above that of the best, simultaneous {1 - result.alpha:.0%} intervals"
+        f"{measure_of(result.criterion)} above that of the best, simultaneous "
+        f"{1 - result.alpha:.0%} intervals"
     )
     ax.legend(
         frameon=False,
@@ -193,7 +201,8 @@ def plot_null(result: ComparisonResult, ax: Axes | None = None) -> Axes:
         linestyle="",
         label="observed, 95 % interval",
     )
-    label = in_lines(f"difference of squared discrepancies, {difference_of(result)}", 80)
+    measure = "squared discrepancies" if result.criterion == "ksd" else f"the {result.measure}"
+    label = in_lines(f"difference of {measure}, {difference_of(result)}", 80)
     ax.set(ylim=(-0.2 * peak, 1.75 * peak), yticks=[], xlabel=label)
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK, handlelength=1.4)
     return ax

@@ -235,7 +235,7 @@ def score_test(
     alpha: float,
 ):
     """``compare_scores``, and beside the MMD where its ``means`` are given."""
-    decision = Decision(alpha=alpha, variance=how[0], calibration=how[1])
+    decision = Decision(alternative="greater", alpha=alpha, variance=how[0], calibration=how[1])
     tests = studentise(family, decision, seed, known=known)
     mmd = None if means is None else mmd_of_means(*means, family[0].kernel, alpha, seed)
     result, _ = decide(tests, decision, mmd)

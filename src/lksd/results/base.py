@@ -125,9 +125,7 @@ class DifferenceResult(TestResult):
     names: tuple[str, str] = ROLES
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval for the difference of the squared discrepancies, with the test's
-        calibration.
-        """
+        """An interval for the difference, with the test's calibration."""
         tail = (1 - check_probability("level", level)) / 2
         if self.standard_error == self.difference == 0:
             return (0.0, 0.0)

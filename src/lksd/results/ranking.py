@@ -11,6 +11,7 @@ import numpy as np
 from .._text import Table, number, pvalue_cell, pvalue_text, rhat_text, visible
 from .base import TestResult
 from .details import (
+    LONG_NAMES,
     Diagnostics,
     Pointwise,
     by_margin,
@@ -178,6 +179,23 @@ class RankResult(TestResult):
 
     @property
     def _verdict(self) -> str:
+        return f"{self._own_verdict.removesuffix('.')}{self._others_say}."
+
+    @property
+    def _others_say(self) -> str:
+        """What the secondary criteria say of the model that comes out best."""
+        said, best = "", self.names[0]
+        for one in self.beside:
+            name = LONG_NAMES.get(one.criterion, one.criterion)
+            if one.withheld is not None or best in one.confidence_set != (best,):
+                agrees = "does not tell"
+            else:
+                agrees = "agrees" if best in one.confidence_set else "says otherwise"
+            said += f"; {name} {agrees}"
+        return said
+
+    @property
+    def _own_verdict(self) -> str:
         kept = self.confidence_set
         if contested := [group for group in self.disputed if set(group) & set(kept)]:
             return self._disagreement(contested)

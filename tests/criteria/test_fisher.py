@@ -1,0 +1,245 @@
+"""The Fisher score, exactly and by chains, against closed forms, quadrature and its identity."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import lksd
+from lksd.criteria.dataflow import depends_on
+
+RNG = np.random.default_rng(3)
+WEIGHT = RNG.normal(size=(6, 2))
+X = RNG.normal(size=(200, 2)) @ WEIGHT.T + RNG.normal(size=(200, 6))
+
+
+class Scale(lksd.models.LatentVariableModel):
+    """x given z is N(0, e^{2z} I): its density is an integral over one number."""
+
+    spread: float = 0.5
+    dim: int = 2
+
+    def log_prior(self, z):
+        return -(z**2) / (2 * self.spread**2)
+
+    def log_likelihood(self, x, z):
+        return -self.dim * z - jnp.sum(x**2) * jnp.exp(-2 * z) / 2
+
+    def sample(self, key):
+        key_z, key_x = jax.random.split(key)
+        z = self.spread * jax.random.normal(key_z)
+        return z, jnp.exp(z) * jax.random.normal(key_x, (self.dim,))
+
+
+class Laplace(Scale):
+    """A likelihood with a kink."""
+
+    def log_likelihood(self, x, z):
+        return -jnp.sum(jnp.abs(x - z))
+
+    def sample(self, key):
+        key_z, key_x = jax.random.split(key)
+        z = self.spread * jax.random.normal(key_z)
+        return z, z + jax.random.laplace(key_x, (self.dim,))
+
+
+class Gamma(lksd.models.LatentVariableModel):
+    """Positive numbers with a rate that is shared by two columns; log p(x) is known."""
+
+    shape: float = 2.0
+    support = "positive"
+
+    def log_prior(self, z):
+        return 2 * z - jnp.exp(z)  # the log of a gamma rate, shape 2
+
+    def log_likelihood(self, x, z):
+        return jnp.sum((self.shape - 1) * jnp.log(x) + self.shape * z - x * jnp.exp(z))
+
+    def sample(self, key):
+        key_z, key_x = jax.random.split(key)
+        rate = jax.random.gamma(key_z, 2.0)
+        return jnp.log(rate), jax.random.gamma(key_x, self.shape, (2,)) / rate
+
+    def log_density(self, x):
+        """Up to a constant."""
+        total = 2 * self.shape + 2
+        return jnp.sum((self.shape - 1) * jnp.log(x)) - total * jnp.log(1 + jnp.sum(x))
+
+
+def gaussian_fisher(x, mean, covariance, metric):
+    precision = np.linalg.inv(covariance)
+    score = -(x - mean) @ precision
+    return score**2 @ metric - 2 * metric @ np.diag(precision)
+
+
+def by_differentiation(log_density, x, metric):
+    """s'M s + 2 tr(M H) of a density."""
+
+    def one(point):
+        slope = jax.grad(log_density)(point)
+        return jnp.sum(metric * slope**2) + 2 * jnp.sum(
+            metric * jnp.diag(jax.hessian(log_density)(point))
+        )
+
+    with jax.enable_x64(True):
+        return np.asarray(jax.vmap(one)(jnp.asarray(x, jnp.float64)))
+
+
+def scale_log_density(model, x, points=200):
+    """By Gauss-Hermite quadrature."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
+    terms = jax.vmap(lambda z: model.log_likelihood(x, model.spread * z))(jnp.asarray(nodes))
+    return jax.nn.logsumexp(terms, b=jnp.asarray(weights))
+
+
+EXACT = {
+    "PPCA": (lksd.models.PPCA(WEIGHT, 0.8), np.zeros(6), WEIGHT @ WEIGHT.T + 0.64 * np.eye(6)),
+    "factor analysis": (
+        lksd.models.FactorAnalysis(WEIGHT, np.arange(1.0, 7.0), np.ones(6)),
+        np.ones(6),
+        WEIGHT @ WEIGHT.T + np.diag(np.arange(1.0, 7.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_linear_models_in_closed_form_and_by_chains(name):
+    model, mean, covariance = EXACT[name]
+    wanted = gaussian_fisher(X, mean, covariance, X.var(0, ddof=1))
+    exact = lksd.estimate_scores(model, X, criteria="fisher")
+    np.testing.assert_allclose(exact.losses[:, 0], wanted, rtol=1e-9)
+    assert not exact.loss_errors.any()
+    chains = lksd.estimate_scores(model, X, criteria="fisher", exact=False)
+    np.testing.assert_allclose(chains.losses[:, 0], wanted, rtol=1e-6)
+
+
+def test_a_mixture_by_differentiation():
+    means, covariances = RNG.normal(size=(3, 6)), np.stack([np.eye(6), 2 * np.eye(6), np.eye(6)])
+    model = lksd.models.GaussianMixture([0.5, 0.3, 0.2], means, covariances)
+    metric = np.arange(1.0, 7.0)
+    wanted = by_differentiation(model.log_marginal, X, metric)
+    criterion = lksd.criteria.Fisher(metric)
+    exact = lksd.estimate_scores(model, X, criteria=criterion)
+    np.testing.assert_allclose(exact.losses[:, 0], wanted, rtol=1e-9)
+
+
+def test_a_scale_mixture_by_quadrature_has_honest_errors_and_no_bias():
+    """z^2 over observations and seeds; halving the draws does not move the mean."""
+    model, x = Scale(), RNG.standard_t(4, size=(60, 2))
+    wanted = by_differentiation(lambda y: scale_log_density(model, y), x, np.var(x, axis=0, ddof=1))
+    z, moved = [], []
+    for seed in range(3):
+        long, short = (
+            lksd.estimate_scores(model, x, criteria="fisher", seed=seed, draws=draws)
+            for draws in (400, 200)
+        )
+        z.append((long.losses[:, 0] - wanted) / long.loss_errors[:, 0])
+        moved.append(short.losses[:, 0] - long.losses[:, 0])
+    assert 0.75 < np.mean(np.square(z)) < 1.3
+    moved = np.ravel(moved)
+    assert abs(moved.mean()) < 3 * moved.std() / np.sqrt(len(moved))
+
+
+def test_positive_data_are_scored_in_coordinates_without_a_boundary():
+    """In u = log x, with the Jacobian, also by chains."""
+    model = Gamma()
+    x = np.stack([model.sample(jax.random.key(i))[1] for i in range(80)]).astype(float)
+    u = np.log(x)
+    wanted = by_differentiation(
+        lambda v: model.log_density(jnp.exp(v)) + jnp.sum(v), u, u.var(0, ddof=1)
+    )
+    found = lksd.estimate_scores(model, x, criteria="fisher")
+    z = (found.losses[:, 0] - wanted) / found.loss_errors[:, 0]
+    assert 0.6 < np.mean(z**2) < 1.5
+
+
+def test_directions_are_scored_on_the_sphere():
+    """E[|grad log p|^2 + Laplacian of log p] = 0 on draws, at any extension of the density."""
+    means = np.eye(3)[:2]
+    model = lksd.models.VonMisesFisherMixture([0.4, 0.6], means, [3.0, 6.0])
+    x = np.stack([model.sample(jax.random.key(i))[1] for i in range(2_000)]).astype(float)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    scores = lksd.estimate_scores(model, x, criteria="fisher")
+    tangent = scores.score - x * np.sum(x * scores.score, 1, keepdims=True)
+    squared = np.sum(tangent**2, 1)
+    total = (scores.losses[:, 0] + squared) / 2
+    assert abs(total.mean()) < 4 * total.std() / np.sqrt(len(total))
+    assert total.std() > 0.1
+
+
+def test_the_true_model_has_the_smallest_mean():
+    models = {scale: lksd.models.PPCA(WEIGHT, scale) for scale in (0.7, 1.0, 1.4)}
+    losses = {
+        scale: lksd.estimate_scores(model, X, criteria="fisher").losses.mean()
+        for scale, model in models.items()
+    }
+    assert min(losses, key=losses.get) == 1.0
+
+
+def test_what_does_not_change_with_the_draw_is_computed_once():
+    x, z = jnp.ones(6), jnp.ones(2)
+    criterion = lksd.criteria.Fisher(np.ones(6))
+    ppca, scale = EXACT["PPCA"][0], Scale(dim=6)
+
+    def trace(model):
+        def at(z):
+            u, slope = criterion.likelihood_slope(model, x, z)
+            return criterion.trace(slope, u)
+
+        return at
+
+    assert not depends_on(trace(ppca), z)
+    assert depends_on(trace(scale), jnp.ones(()))
+
+
+def test_kinks_are_found_out():
+    x = RNG.normal(size=(40, 2))
+    with pytest.raises(ValueError, match=r"no Fisher score: P: at its own draws .* kink"):
+        lksd.compare(x, Laplace(), Laplace(spread=1.0), criterion="fisher", draws=40)
+    result = lksd.compare(x, Laplace(), Laplace(spread=1.0), draws=40)
+    assert result.criterion == "ksd"
+    assert any("there is no Fisher score: P" in note for note in result.notes)
+
+
+def test_units_do_not_matter():
+    units = np.array([1.0, 10.0, 0.1, 1.0, 5.0, 1.0])
+    p, q = lksd.models.PPCA(WEIGHT, 0.8), lksd.models.PPCA(WEIGHT, 1.0)
+
+    def scaled(noise):
+        return lksd.models.FactorAnalysis(WEIGHT * units[:, None], (noise * units) ** 2)
+
+    one = lksd.compare(X, p, q, criterion="fisher", also=())
+    other = lksd.compare(X * units, scaled(0.8), scaled(1.0), criterion="fisher", also=())
+    assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
+
+
+def test_columns_in_another_order_are_matched_by_name():
+    pandas = pytest.importorskip("pandas")
+    names, order = list("abcdef"), [3, 0, 5, 1, 4, 2]
+    p = lksd.models.PPCA(WEIGHT, 0.8, columns=names)
+    q = lksd.models.PPCA(WEIGHT[order], 1.0, columns=[names[i] for i in order])
+    frame = pandas.DataFrame(X, columns=names)
+    plain = lksd.compare(
+        X, lksd.models.PPCA(WEIGHT, 0.8), lksd.models.PPCA(WEIGHT, 1.0), criterion="fisher", also=()
+    )
+    found = lksd.compare(frame, p, q, criterion="fisher", also=())
+    assert found.statistic == pytest.approx(plain.statistic, rel=1e-9)
+
+
+def test_many_columns_are_probed_with_an_unbiased_trace():
+    """Hutchinson's probes beyond 128 columns: errors that count them."""
+    model, x = Scale(dim=150), RNG.normal(size=(40, 150))
+    metric = np.ones(150)
+    wanted = by_differentiation(lambda y: scale_log_density(model, y), x, metric)
+    found = lksd.estimate_scores(model, x, criteria=lksd.criteria.Fisher(metric))
+    z = (found.losses[:, 0] - wanted) / found.loss_errors[:, 0]
+    assert stats.kstest(z, "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"), [([1.0, -1.0], "positive"), (1.0, "positive"), ([1.0, 2.0], "6 numbers")]
+)
+def test_bad_metrics(metric, said):
+    with pytest.raises(ValueError, match=f"metric: expected .*{said}"):
+        lksd.estimate_scores(EXACT["PPCA"][0], X, criteria=lksd.criteria.Fisher(metric))
