@@ -21,7 +21,6 @@ INNER = [
     "lksd.stein.moves",
     "lksd.statistics.nulls",
     "lksd.statistics.multiplicity",
-    "lksd.statistics.resampling",
     "lksd.statistics.ustatistic",
 ]
 install_import_hook(INNER, "beartype.beartype")

@@ -164,7 +164,7 @@ PARTS = [
 def parts_in(path):
     """What a run finds in a checkpoint, and goes on from."""
     with closing(
-        Checkpoint(path, "P").stage({"data": "a", "model": "b", "versions": "c"}).finished()
+        Checkpoint(path, "P").stage({"data": "a", "model": "b", "versions": "c"}).finished_parts()
     ) as found:
         return [(rows, leaves) for rows, leaves in found]
 

@@ -226,6 +226,21 @@ def test_documents_are_read_once_and_the_operators_are_resolved_once(monkeypatch
     assert (tokens.calls, resolved.calls) == (1, 1)
 
 
+def test_data_beside_estimates_are_read_once(monkeypatch):
+    p, q = (lksd.estimate_scores(model, X) for model in (P, Q))
+    topics = RNG.dirichlet(np.ones(20), size=2)
+    documents = [RNG.integers(0, 20, size=5 + i % 3).tolist() for i in range(12)]
+    models = [lksd.models.LDA([a, a], topics) for a in (0.2, 2.0)]
+    operators = lksd.discrete_operators(*models)
+    scores = [lksd.estimate_scores(one, documents, operator=operators) for one in models]
+    reals, tokens = Counted(lksd.stein.base.check_reals), Counted(lksd.stein.discrete.as_tokens)
+    monkeypatch.setattr(lksd.stein.base, "check_reals", reals)
+    monkeypatch.setattr(lksd.stein.discrete, "as_tokens", tokens)
+    lksd.compare_scores(X, p, q, [lksd.kernels.IMQ(), lksd.kernels.Gaussian()])
+    lksd.compare_scores(documents, *scores, lksd.kernels.BagOfWords(lksd.kernels.IMQ(), 20))
+    assert (reals.calls, tokens.calls) == (1, 1)
+
+
 # ------------------------------------------------------------- names
 
 

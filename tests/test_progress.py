@@ -9,9 +9,9 @@ from terminal import on_terminal
 
 CODE = """
 import time
-from lksd import _progress
-_progress.DELAY = 0.2
-with _progress.progress_wanted({wanted}), _progress.track("chains", 4) as advance:
+from lksd import engines
+engines.DELAY = 0.2
+with engines.opened(None, {wanted}), engines.track("chains", 4) as advance:
     for _ in range(4):
         time.sleep(0.2)
         advance(1)
@@ -40,7 +40,7 @@ def test_nothing_is_written_elsewhere():
 def test_a_notebook_shows_a_bar_and_clears_it():
     watch = (
         CODE.format(wanted="None")
-        + "    shown = _progress.NotebookLine('chains', 4).bundle()['text/html']"
+        + "    shown = engines.NotebookLine('chains', 4).bundle()['text/html']"
     )
     cells = [
         nbformat.v4.new_code_cell(watch),

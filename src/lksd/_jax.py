@@ -234,7 +234,9 @@ class Program(NamedTuple):
     """An executable that takes what the function takes."""
 
     executable: Any
-    # since it calls LAPACK: two such programs at the same time can wait for each other for ever
+    # since it calls LAPACK: two such programs at the same time can wait for each other for ever. No
+    # report of that was found at JAX or XLA; the lock may go when
+    # test_linear_algebra_in_chains_does_not_hang passes without it.
     runs_alone: bool
 
     def __call__(self, *given):
@@ -274,13 +276,6 @@ def compiled(
     return once(name, arguments, build, seen or (lambda: steps_of(trace().jaxpr)))
 
 
-def remembered(function, *arguments, seen: Callable[[], Hashable]):
-    """``function(*arguments)``, which depends on the shapes of arrays alone, computed once for all
-    arguments of the same shapes.
-    """
-    return once(function, arguments, lambda: function(*arguments), seen)
-
-
 def program(function):
     """The decorator of a function of arrays, models and kernels that is compiled; inside another
     program it is part of that.
@@ -302,12 +297,17 @@ def once(
     build: Callable[[], Any],
     seen: Callable[[], Hashable] | None = None,
 ) -> Any:
-    """``build()`` under this name for arguments of these shapes: asked for once within a call.
+    """``build()``, which depends on the shapes and types of arrays and on everything else in the
+    arguments: under its name it is asked for once within a call.
 
     With ``seen`` it is kept among the programs for the calls that follow, which find it again where
     ``seen()`` is the same.
     """
-    known, key = _call.get(), (name, *shapes_of(arguments))
+    arrays, static = eqx.partition(arguments, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    rest, rest_structure = jax.tree.flatten(static)
+    shapes = tuple(map(attrgetter("shape", "dtype"), leaves))
+    known, key = _call.get(), (name, structure, rest_structure, tuple(rest), shapes)
     try:
         hash(key)
     except TypeError as error:
@@ -323,14 +323,6 @@ def once(
     if known is not None:
         known[key] = made
     return made
-
-
-def shapes_of(arguments: Any) -> tuple:
-    """Shapes and types of the arrays, and everything else as it is."""
-    arrays, static = eqx.partition(arguments, eqx.is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    rest, rest_structure = jax.tree.flatten(static)
-    return structure, rest_structure, tuple(rest), tuple(map(attrgetter("shape", "dtype"), leaves))
 
 
 def fixed(value: Any) -> bool:

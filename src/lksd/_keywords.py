@@ -1,4 +1,4 @@
-"""The keywords of the verbs, as type checkers see them, and how they become records.
+"""The keywords of the verbs, as type checkers and their readers see them.
 
 A verb says which keywords it takes by the type of its ``**keywords``. What a keyword means, its
 default and its checks stand in ``options.py`` alone; a test holds the two lists together.
@@ -7,20 +7,18 @@ default and its checks stand in ``options.py`` alone; a test holds the two lists
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
-from difflib import get_close_matches
+from dataclasses import fields
 from inspect import Parameter, cleandoc, signature
-from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
 from ._jax import one_call
 from ._validation import noted
-from .options import Chains, Decision, Reading, Record, Run
+from .options import RECORDS, Chains, Decision, Record, Run
 from .samplers import Sampler, Start
 from .statistics import Calibration
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
-RECORDS: tuple[type[Any], ...] = (Decision, Chains, Reading, Run)
 
 
 class FitKeywords(TypedDict, total=False):
@@ -136,63 +134,6 @@ class RankPointwiseKeywords(FitKeywords, total=False):
 
 class FitScoresKeywords(FitKeywords, ComputeKeywords, total=False):
     """Of ``goodness_of_fit_scores``."""
-
-
-class Options(NamedTuple):
-    """All options of a call."""
-
-    decision: Decision
-    chains: Chains
-    reading: Reading
-    run: Run
-
-    @classmethod
-    def read(cls, verb: Callable, keywords: Any) -> Options:
-        """From the keywords of a call: records, single options, or both for different ones."""
-        allowed = signature(verb).parameters
-        for name in keywords:
-            if name not in allowed:
-                near = get_close_matches(name, allowed, 1, 0)[0]
-                raise TypeError(
-                    f"{verb.__name__}: there is no option {name!r}. The nearest is {near!r}; "
-                    f"help(lksd.{verb.__name__}) lists them all."
-                )
-        own = getattr(verb, "defaults", {})
-        if "decision" not in keywords:
-            keywords = own | keywords
-        return cls(*(read_record(kind, verb.__name__, allowed, keywords) for kind in RECORDS))
-
-    def two_sided(self) -> Options:
-        """The same for questions that have two sides by themselves."""
-        return self._replace(decision=replace(self.decision, alternative="two-sided"))
-
-    def of(self, verb: Callable) -> dict[str, Any]:
-        """The options of a verb by their names, apart from those that never change an answer."""
-        allowed = signature(verb).parameters.keys() - {"engine", "checkpoint", "progress"}
-        named = [(one.name, record) for record in self for one in fields(record)]
-        return {name: getattr(record, name) for name, record in named if name in allowed}
-
-
-def read_record(kind: type[Any], verb: str, allowed: Any, keywords: dict[str, Any]) -> Any:
-    """One record of a call: as it is given, or of the options that are given one by one."""
-    whole = keywords.get(kind.keyword)
-    names = [one.name for one in fields(kind) if one.name in keywords]
-    if not isinstance(whole, kind):
-        if whole is not None and kind.keyword not in names:
-            raise TypeError(
-                f"{kind.keyword}: expected a lksd.{kind.__name__}; got {whole!r}. Give a record, "
-                "or single options."
-            )
-        return kind(**{name: keywords[name] for name in names})
-    for name in names:
-        if name != kind.keyword:
-            raise TypeError(
-                f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out."
-            )
-    for name in whole.changed():
-        if name not in allowed and name != "alternative":
-            raise TypeError(f"{name}: {verb} does not take this option. Leave it out of {whole}.")
-    return whole
 
 
 def verb(function: Callable[Params, Result]) -> Callable[Params, Result]:

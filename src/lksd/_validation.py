@@ -220,8 +220,11 @@ def check_finite(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def check_moderate(name: str, array: np.ndarray) -> np.ndarray:
-    """Numbers whose sixth powers, which the test's moments hold, can be summed without overflow."""
-    if array.size and max(-float(array.min()), float(array.max())) > LARGEST:
+    """Finite numbers whose sixth powers, which the test's moments hold, can be summed without
+    overflow.
+    """
+    if array.size and not max(-float(array.min()), float(array.max())) <= LARGEST:
+        check_finite(name, array)
         where = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(array)), array.shape))
         raise ValueError(
             f"{name}: expected numbers below {LARGEST:g} in size, so that powers of them stay "
@@ -247,7 +250,7 @@ def check_reals(name: str, value) -> np.ndarray:
         raise ValueError(
             f"{name}: expected shape (n, D); got {array.shape}. Put one observation in each row."
         )
-    return check_moderate(name, check_finite(name, array))
+    return check_moderate(name, array)
 
 
 def check_integers(name: str, value) -> np.ndarray:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from difflib import get_close_matches
+from functools import partial
+from inspect import signature
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -37,8 +41,7 @@ class Record:
         """This record, with the values of a preset where it has the defaults."""
         return replace(preset, **self.changed())
 
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+    _set = object.__setattr__
 
     def __str__(self) -> str:
         changed = (f"{name}={value!r}" for name, value in self.changed().items())
@@ -296,6 +299,69 @@ def check_steps(name: str, value: Any, least: int) -> int:
             "steps."
         )
     return int(value)
+
+
+RECORDS: tuple[type[Any], ...] = (Decision, Chains, Reading, Run)
+
+
+class Options(NamedTuple):
+    """All options of a call."""
+
+    decision: Decision
+    chains: Chains
+    reading: Reading
+    run: Run
+
+    @classmethod
+    def read(cls, verb: Callable, keywords: Any) -> Options:
+        """From the keywords of a call: records, single options, or both for different ones."""
+        allowed = signature(verb).parameters
+        for name in keywords:
+            if name not in allowed:
+                near = get_close_matches(name, allowed, 1, 0)[0]
+                raise TypeError(
+                    f"{verb.__name__}: there is no option {name!r}. The nearest is {near!r}; "
+                    f"help(lksd.{verb.__name__}) lists them all."
+                )
+        if "decision" not in keywords:
+            keywords = getattr(verb, "defaults", {}) | keywords
+        return cls(*map(partial(read_record, verb.__name__, allowed, keywords), RECORDS))
+
+    def two_sided(self) -> Options:
+        """The same for questions that have two sides by themselves."""
+        return self._replace(decision=replace(self.decision, alternative="two-sided"))
+
+    def of(self, verb: Callable) -> dict[str, Any]:
+        """The options of a verb by their names, apart from those that never change an answer."""
+        allowed = signature(verb).parameters.keys() - {"engine", "checkpoint", "progress"}
+        return {
+            one.name: getattr(record, one.name)
+            for record in self
+            for one in fields(record)
+            if one.name in allowed
+        }
+
+
+def read_record(verb: str, allowed: Any, keywords: dict[str, Any], kind: type[Any]) -> Any:
+    """One record of a call: as it is given, or of the options that are given one by one."""
+    whole = keywords.get(kind.keyword)
+    given = {one.name: keywords[one.name] for one in fields(kind) if one.name in keywords}
+    if not isinstance(whole, kind):
+        if whole is not None and kind.keyword not in given:
+            raise TypeError(
+                f"{kind.keyword}: expected a lksd.{kind.__name__}; got {whole!r}. Give a record, "
+                "or single options."
+            )
+        return kind(**given)
+    for name in given:
+        if name != kind.keyword:
+            raise TypeError(
+                f"{name}: given twice, in {kind.keyword}= and by itself. Leave one of them out."
+            )
+    for name in whole.changed():
+        if name not in allowed and name != "alternative":
+            raise TypeError(f"{name}: {verb} does not take this option. Leave it out of {whole}.")
+    return whole
 
 
 # The paper's settings: of all tests, and of the chains for real data and for sweeps over documents.

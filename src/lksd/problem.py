@@ -4,16 +4,14 @@ are checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._jax import is_ours
-from ._keywords import Options
-from ._progress import progress_wanted
 from ._validation import (
     MINIMUM_OBSERVATIONS,
     about,
@@ -26,7 +24,7 @@ from .criteria.choice import Choice, choose_criteria, locate_criteria
 from .criteria.identity import lacks_identity
 from .domains import Domain, Observations, is_estimate, read_data
 from .engines import Engine, opened
-from .inference.contrasts import check_pairs_of
+from .inference.contrasts import pairs_of
 from .inference.hypotheses import Hypothesis, prepared_family
 from .inference.matching import (
     at_data,
@@ -40,14 +38,15 @@ from .inference.matching import (
 from .inference.smoothing import Rung, rungs, warn_of_isolation
 from .models import IsMixture, LatentVariableModel, SimulatesLikelihood
 from .named import Named
-from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Run
+from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Options, Run
 from .samplers import NUTS, Exchange
 from .scores import ScoreEstimate
 from .scores.averages import average
 from .scores.batches import Setup
 from .scores.checkpoint import as_checkpoint
-from .scores.estimate import Estimation, takes_gradients
+from .scores.estimate import Estimation
 from .scores.identity import check_identities
+from .scores.plans import takes_gradients
 from .stein import SteinOperator
 from .supports import Coordinates, Support
 
@@ -122,10 +121,11 @@ class Problem:
                     f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got "
                     f"{model!r}. Give an instance."
                 )
-        check_pairs_of(decision.pairs, x)
         domain, data, models = read_data(
             x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS
         )
+        if decision.pairs is not None:
+            pairs_of(decision.pairs, len(data.values))  # which refuses too few
         named = named._replace(models=tuple(models))
         given = {"preset": preset, "smooth": reading.smooth, "unbiased": chains.unbiased or None}
         by_kernel = next((name for name, value in given.items() if value is not None), None)
@@ -146,8 +146,11 @@ class Problem:
         estimates = {
             name: one for name, one in zip(named.names, models, strict=True) if is_estimate(one)
         }
-        operators = common_operators(
-            domain, models, estimates, domain.papers_operators(operator) if paper else operator
+        wanted = domain.papers_operators(operator) if paper else operator
+        operators = (
+            common_operators(domain, models, estimates, wanted)
+            if estimates
+            else domain.operators(wanted, models)
         )
         if single and len(operators) > 1:
             raise ValueError(
@@ -177,7 +180,9 @@ class Problem:
                 options.chains,
                 domain.coordinates,
             )
-        holdout = read_holdout(domain, data, reading.holdout)
+        holdout = reading.holdout
+        if holdout is not None:
+            holdout = read_holdout(domain, data, holdout)
         if domain.weighted and choice.additive and criterion == "auto":
             choice = ONLY_KSD  # a kernel that takes care of edges itself
         located: Any = (domain, {}, data, models, options.chains.exact, holdout)
@@ -205,13 +210,11 @@ class Problem:
 
     def notes_with(self, findings: Findings) -> tuple[str, ...]:
         """What a reader should know of the data, of the scores, and of the units of the test."""
-        roles = [
-            f"{name}: " if role else ""
-            for name, role in zip(self.named.names, self.named.roles, strict=True)
-        ]
         own = [
-            f"{role}{note}"
-            for role, one in zip(roles, findings.scores, strict=True)
+            f"{name}: {note}" if role else note
+            for name, role, one in zip(
+                self.named.names, self.named.roles, findings.scores, strict=True
+            )
             for note in one.notes
         ]
         prepared = () if findings.prepared is None else findings.prepared.notes
@@ -241,7 +244,7 @@ class Problem:
             for number, (name, role, model) in enumerate(
                 zip(self.named.names, self.named.roles, rung.models, strict=True)
             ):
-                setup = Setup(run.batch_size, engine, kept and kept.labelled(role + rung.name))
+                setup = Setup(run.batch_size, engine, kept and kept.with_label(role + rung.name))
                 try:
                     with about(name if role else ""):
                         scores.append(self.scores_of(model, rung, self.supports[number], setup))
@@ -249,9 +252,10 @@ class Problem:
                     if not self.named.has_names:
                         raise
                     raise ValueError(f"{name}: {error}") from error
-            if self.domain.coordinates is not None:
-                scores = [moved(one, rung.x, self.domain.coordinates) for one in scores]
-            data, name = self.domain.transform("x", rung.x), rung.name + self.domain.name
+            data, name, coordinates = rung.x, rung.name, self.domain.coordinates
+            if coordinates is not None:
+                scores = [moved(one, data, coordinates) for one in scores]
+                data, name = self.domain.transform("x", data), f"{name}, {coordinates}"
             if not self.by_kernel:
                 found[name] = Findings([], scores)
                 continue
@@ -287,16 +291,14 @@ class Problem:
         return common.of(model, support, setup)
 
 
-@contextmanager
-def running(run: Run) -> Iterator[Engine]:
+def running(run: Run) -> AbstractContextManager[Engine]:
     """The engine and the progress line of a call."""
-    with opened(run.engine) as engine, progress_wanted(run.progress):
-        yield engine
+    return opened(run.engine, run.progress)
 
 
 def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:
     """Other observations, in the columns and coordinates of the data."""
-    if holdout is None or domain.discrete:
+    if domain.discrete:
         return holdout  # which is refused with integers
     return domain.transform(
         "holdout", check_reals("holdout", in_columns(data.columns, holdout, "holdout"))
@@ -323,11 +325,7 @@ def without_identity(
 def common_operators(
     domain: Domain, models: list[Any], estimates: dict[str, Any], operator: Any
 ) -> tuple[SteinOperator, ...]:
-    """The operators that all scores belong to: those of scores that are given, else as
-    asked for.
-    """
-    if not estimates:
-        return domain.operators(operator, models)
+    """The operators of the scores that are given, to which those of the other models belong too."""
     given = [one.operators for one in estimates.values()]
     if any(not same(given[0], other) for other in given[1:]):
         raise ValueError(

@@ -11,7 +11,6 @@ from ._keywords import (
     CompareScoresKeywords,
     FitScoresKeywords,
     GoodnessOfFitKeywords,
-    Options,
     PointwiseKeywords,
     RankKeywords,
     RankPointwiseKeywords,
@@ -29,11 +28,12 @@ from .inference.mmd import check_samples
 from .inference.ranking import conclude_ranking, rank_losses
 from .inference.verdicts import compare_by_criteria, rank_by_criteria
 from .named import Named, check_names
+from .options import Options
 from .problem import Findings, Problem, running
 from .results import ComparisonResult
+from .results.base import as_settings
 from .results.fit import GoodnessOfFitResult
 from .results.ranking import RankResult
-from .results.records import as_settings
 
 
 @verb

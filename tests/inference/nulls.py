@@ -163,7 +163,7 @@ def reflected(family: str, data, p, q, n: int, tie: str) -> Null:
     """Models that a reflection of the first coordinate exchanges, while it leaves the data's law
     alone.
     """
-    from lksd.models.base import draw
+    from lksd.models.simulation import draw
 
     def rejects(number: int) -> bool:
         return ksd.compare(draw(data, n, number), p, q, seed=number).reject

@@ -13,7 +13,7 @@ import lksd
 from lksd.inference.doubts import carrying_notes, coincidence, copied_rows, serial_notes
 from lksd.inference.hypotheses import given_family
 from lksd.kernels.radial import column_spreads, is_far
-from lksd.statistics.resampling import (
+from lksd.statistics.ustatistic import (
     LARGEST_DIAGONAL,
     all_pairs,
     multinomial_weights,

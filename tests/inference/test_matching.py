@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 import lksd
 from lksd.kernels import IMQ, Hamming, Kernel, Sum
 from lksd.models import LDA, PPCA
-from lksd.scores.checks import row_digests
+from lksd.scores.result import row_digests
 
 RNG = np.random.default_rng(0)
 N = 40

@@ -58,7 +58,7 @@ def test_two_models_are_a_two_sided_comparison():
 def test_joint_replicates_equal_resampling_of_rows():
     """T* of the difference of two models that are not the last, from resampled matrices."""
     from lksd.inference.contrasts import against_last
-    from lksd.statistics.resampling import all_pairs, multinomial_weights, studentised_replicates
+    from lksd.statistics.ustatistic import all_pairs, multinomial_weights, studentised_replicates
     from lksd.stein import gram_sums
 
     x, scores = scores_of(12)

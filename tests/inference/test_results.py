@@ -13,8 +13,8 @@ from scipy import stats
 import lksd
 from lksd._text import pvalue_text
 from lksd.kernels import IMQ, Gaussian
+from lksd.results.base import decode, encode
 from lksd.results.details import short_labels
-from lksd.results.records import decode, encode
 
 
 def comparison(n=60, **options):

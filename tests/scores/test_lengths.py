@@ -98,7 +98,7 @@ def test_batch_means_of_groups_are_read_as_one_array(found, tmp_path):
     slopes = np.random.default_rng(1).normal(size=(60, LONG, 2))
     wanted = np.einsum("ncbdm,ndm->ncb", whole, slopes)
     np.testing.assert_allclose(
-        lengths.projected(means, np.arange(60), slopes), wanted, rtol=1e-10, atol=1e-12
+        lengths.project(means, np.arange(60), slopes), wanted, rtol=1e-10, atol=1e-12
     )
     estimate.save(tmp_path / "scores.npz")
     assert (tmp_path / "scores.npz").stat().st_size < sum(

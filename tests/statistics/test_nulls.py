@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lksd.statistics import multiplicity, nulls
-from lksd.statistics.resampling import all_pairs, multinomial_weights, studentised_replicates
+from lksd.statistics.ustatistic import all_pairs, multinomial_weights, studentised_replicates
 
 N = 12
 

@@ -7,7 +7,7 @@ from oracles import pairs_met
 from lksd.engines import Local
 from lksd.kernels import IMQ, BagOfWords, Hamming
 from lksd.stein import Difference, Langevin, gram_sums, stein_kernel, tiles
-from lksd.stein.gram import added, tiling_of
+from lksd.stein.gram import sum_tiles, tiling_of
 
 
 @pytest.mark.parametrize("n", [20, 37, 100, 180])
@@ -109,7 +109,7 @@ def test_parts_of_any_number_of_tiles_give_the_same_sums(together, pairs):
             tiling,
             False,
         )
-        return added(Local(), tiles.ready, problem)
+        return sum_tiles(Local(), tiles.ready, problem)
 
     for one, other in zip(sums(tiling)[:4], sums(by_rows)[:4], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

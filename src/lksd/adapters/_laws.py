@@ -224,7 +224,7 @@ def of_transformed(law) -> Region:
         )
     lower, upper = base.lower, base.upper
     for step in steps:
-        # NumPyro's own keeps away from 0 and 1
+        # NumPyro's own keeps away from 0 and 1 (https://github.com/pyro-ppl/numpyro/pull/1140)
         image = jax.nn.sigmoid if isinstance(step, transforms.SigmoidTransform) else step
         ends = image(lower), image(upper)
         lower, upper = jnp.minimum(*ends), jnp.maximum(*ends)

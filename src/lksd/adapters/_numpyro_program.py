@@ -88,17 +88,7 @@ class Program:
     ):
         self.model, self.observed, self.sites = model, observed, sites
         names = (*sites.local, *sites.discrete, observed)
-
-        def values_of_one(key):
-            trace = self.run(
-                params,
-                {},
-                key,
-                replaced=lambda site: self.drawn(site, key) if site["name"] == observed else None,
-            )
-            return {name: self.one(trace[name], trace[name]["value"]) for name in names}
-
-        values = jax.eval_shape(values_of_one, jax.random.key(0))
+        values = jax.eval_shape(partial(self.simulate, params, names), jax.random.key(0))
         self.shape = values.pop(observed).shape
         latents = {name: jnp.zeros(one.shape, one.dtype) for name, one in values.items()}
         self.region = self.known_region(first[observed]["fn"])
@@ -121,11 +111,8 @@ class Program:
         self.check_latent_supports(params, latents)
 
     def run(self, params: dict, given: dict, key, index=0, replaced=None) -> dict:
-        plate = (
-            {}
-            if self.sites.plate is None
-            else {self.sites.plate: jnp.atleast_1d(jnp.asarray(index))}
-        )
+        named = self.sites.plate
+        plate = {} if named is None else {named: jnp.atleast_1d(jnp.asarray(index))}
         return run(self.model, jax.tree.map(jnp.asarray, params) | plate | given, key, replaced)
 
     def axis(self, site, event_dim: int | None = None) -> int | None:
@@ -158,16 +145,19 @@ class Program:
 
     def sample(self, params: dict, key):
         """(z, x); the discrete latents are left out."""
+        z = self.simulate(params, (*self.sites.local, self.observed), key)
+        x = jnp.ravel(z.pop(self.observed))
+        return z, x.astype(jnp.int32) if self.values else x
+
+    def simulate(self, params: dict, names: Collection[str], key) -> dict[str, Any]:
+        """The values of some sites for one observation."""
         trace = self.run(
             params,
             {},
             key,
-            0,
-            lambda site: self.drawn(site, key) if site["name"] == self.observed else None,
+            replaced=lambda site: self.drawn(site, key) if site["name"] == self.observed else None,
         )
-        z = {name: self.one(trace[name], trace[name]["value"]) for name in self.sites.local}
-        x = jnp.ravel(self.one(trace[self.observed], trace[self.observed]["value"]))
-        return z, x.astype(jnp.int32) if self.values else x
+        return {name: self.one(trace[name], trace[name]["value"]) for name in names}
 
     def drawn(self, site, key):
         """A value of the observed site, whatever the model was given for it; in a scan each step

@@ -15,16 +15,15 @@ from .._text import reason_of
 from .._validation import check_finite, check_reals, column_names, noted, to_numpy, warn
 from ..domains.reals import check_support
 from ..scores.averages import average
-from ..scores.checks import row_digests
 from ..scores.convergence import (
     LEAST_DRAWS,
     disagreement,
-    mixed,
-    said_of_unconverged,
+    have_mixed,
+    unconverged_warning,
     worst_rhat_and_ess,
 )
-from ..scores.estimate import BATCHES
-from ..scores.result import ScoreEstimate
+from ..scores.plans import BATCHES
+from ..scores.result import ScoreEstimate, row_digests
 from ._files import as_arrays, first_of, read_draws
 
 # chains that are still where they began, at more than this share of the observations
@@ -102,7 +101,7 @@ def from_draws(
     batches = min(max(-(-BATCHES // count), 1), length)
     size = length // batches
     means = scores[:, :, length - batches * size :].reshape(n, count, batches, size, dim).mean(3)
-    converged = mixed(rhat, ess, count * length) & (disagreement(means) <= 1)
+    converged = have_mixed(rhat, ess, count * length) & (disagreement(means) <= 1)
     warn_of_doubt(converged, rhat, ess)
     return ScoreEstimate(
         score=scores.mean((1, 2)),
@@ -252,7 +251,7 @@ def check_usable(rhat: np.ndarray, traces: np.ndarray) -> None:
 def warn_of_doubt(converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray) -> None:
     """By the rule that chains of this library follow."""
     if not converged.all():
-        warn(said_of_unconverged(converged, rhat, ess, np.arange(len(rhat)), "Run them longer."))
+        warn(unconverged_warning(converged, rhat, ess, np.arange(len(rhat)), "Run them longer."))
     elif np.mean(ess < FEW) > UNUSABLE_SHARE:
         least = int(np.argmin(ess))
         warn(

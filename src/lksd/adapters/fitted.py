@@ -231,7 +231,9 @@ def from_tomotopy(model: Any) -> LDA:
             f"model: expected a tomotopy.LDAModel; got {type(model).__name__}. Train one, or load "
             "it."
         )
-    if not model.num_words:  # its topics do not exist yet, and asking for them ends the process
+    # its topics do not exist yet, and asking for them ends the process; another way to do so was
+    # fixed after https://github.com/bab2min/tomotopy/issues/197
+    if not model.num_words:
         raise ValueError(
             "model: expected a trained tomotopy.LDAModel; it has not been trained. Add documents "
             "and call train()."

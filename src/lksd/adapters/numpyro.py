@@ -117,7 +117,9 @@ def forget_narrow_constants(model: Callable) -> None:
     used them, are read anew.
 
     JAX keeps the form in which a program took a NumPy array as long as that program lives, and
-    takes it for the same array in double precision too, where its type is wrong.
+    takes it for the same array in double precision too, where its type is wrong. This may go when
+    constants have the precision of their own context, see
+    https://github.com/jax-ml/jax/issues/5982.
     """
 
     def laws(key):

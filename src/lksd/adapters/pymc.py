@@ -56,7 +56,8 @@ def from_pymc(
             "as model:` names."
         )
     with settings_kept(), warnings.catch_warnings():
-        # of which JAX makes no use
+        # of which JAX makes no use, while PyTensor looks for it whatever it compiles for
+        # (https://github.com/pymc-devs/pytensor/pull/1165)
         warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS", UserWarning)
         return adapted(pymc, model, observed, dict(params or {}))
 

@@ -328,7 +328,8 @@ def read_parquet(path: Path, wanted: list[str] | None) -> Frame:
 
     try:
         table = polars.read_parquet(path)
-    # polars has no common class for damaged files
+    # polars has no common class for damaged files, and panics at some of them, such as that of
+    # https://github.com/pola-rs/polars/issues/18085; a panic is no Exception
     except (Exception, polars.exceptions.PanicException) as error:
         why = str(error).splitlines()[0] if str(error) else "damaged"
         raise ValueError(f"{path}: expected a Parquet table; it cannot be read ({why}).") from error

@@ -3,9 +3,16 @@ coordinates, defaults.
 """
 
 from .base import Domain, Observations, Prepared, is_estimate, kind_of, read_data
-from .integers import DISCRETE, Categories, Documents, Graphs, Integers, discrete_operators
+from .integers import (
+    DISCRETE,
+    Categories,
+    Documents,
+    Graphs,
+    Integers,
+    discrete_operators,
+    share_vocabulary,
+)
 from .reals import CONTINUOUS, Directions, Reals
-from .words import share_vocabulary
 
 __all__ = [
     "CONTINUOUS",

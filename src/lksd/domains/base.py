@@ -88,11 +88,6 @@ class Domain(ABC):
         """The domain with the coordinates in which all models are compared."""
         return self
 
-    @property
-    def name(self) -> str:
-        """The coordinates, as part of the operator's name."""
-        return "" if self.coordinates is None else f", {self.coordinates}"
-
     def transform(self, name: str, values: np.ndarray) -> np.ndarray:
         """Observations in the coordinates of the test."""
         return values
@@ -165,21 +160,22 @@ def read_data(
 
 def domain_of(models: dict[str, Any]) -> type[Domain]:
     """The kind of data that all models describe."""
-    kinds = {name: kind_of(model) for name, model in models.items()}
-    words = {name: DOMAINS[kind].describes for name, kind in kinds.items()}
+    kinds = set(map(kind_of, models.values()))
+    if len(kinds) == 1:
+        return DOMAINS[kinds.pop()]
+    words = {name: DOMAINS[kind_of(model)].describes for name, model in models.items()}
     if len(set(words.values())) > 1:
         said = " and ".join(f"{name} describes {what}" for name, what in words.items())
         raise ValueError(
             f"{joined(models)}: expected models of the same kind of data; {said}. Compare models "
             "of the same data."
         )
-    own = set(kinds.values())
-    if "directions" in own and len(own) > 1:
+    if "directions" in kinds:
         raise ValueError(
             "p and q: expected models of the same kind of data; one takes unit vectors alone. "
             "Compare like with like."
         )
-    return DOMAINS[own.pop() if len(own) == 1 else "categories"]
+    return DOMAINS["categories"]
 
 
 def kind_of(model: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,9 +50,12 @@ class Vectors(Domain):
             raise ValueError(
                 f"counts: {models[0]} describes real numbers, not words. Leave it out."
             )
-        if is_words(x):
-            vocabularies_of(models)  # which refuses them
-        values = cls.check("x", x)
+        try:
+            values = cls.check("x", x)
+        except TypeError:
+            if is_words(x):
+                vocabularies_of(models)  # which refuses them
+            raise
         ids = check_index(reading.index, len(values))
         return cls(), Observations(values, ids, column_names(x), row_names(x)), models
 
@@ -78,7 +82,7 @@ class Vectors(Domain):
         return (found,)
 
     def prepare(self, x, estimates, kernel, holdout, standardise, paper):
-        given, notes = [one.score for one in estimates], []
+        given, notes = [one.part("score") for one in estimates], []
         (operator,) = estimates[0].operators
         if standardise and operator.data == "directions":
             raise ValueError(
@@ -99,7 +103,7 @@ class Vectors(Domain):
                     "scale. Drop it."
                 )
             units = spread
-            x, source, given = x / units, source / units, [score * units for score in given]
+            x, source, given = x / units, source / units, [(one * units,) for (one,) in given]
             notes.append(
                 "columns are divided by their standard deviations; the hypothesis is about data in "
                 "these units."
@@ -115,8 +119,7 @@ class Vectors(Domain):
                 notes.append(
                     f"the kernel's scales come from a holdout of {len(source)} observations."
                 )
-        scores = [(score,) for score in given]
-        return Prepared(x, scores, estimates[0].operators, kernel, units, tuple(notes))
+        return Prepared(x, given, estimates[0].operators, kernel, units, tuple(notes))
 
     def mmd_kernel(self, prepared: Prepared) -> Kernel:
         return IMQ.at_median(prepared.x)
@@ -138,21 +141,18 @@ class Reals(Vectors):
     check = staticmethod(check_reals)
 
     def supports(self, names, models, observations):
-        pairs = zip(names, models, strict=True)
-        return [support_of(name, model, observations) for name, model in pairs]
+        return list(map(partial(support_of, observations), names, models))
 
     def located(self, supports, observations, kernel, smooth):
         data, dim = observations.values, observations.values.shape[1]
         notes = integer_note(data)
-        silent = [name for name, one in supports.items() if one is None]
-        known = {name: one or REAL for name, one in supports.items()}
-        shared = REAL if set(known.values()) == {REAL} else intersection(known, dim)
-        if vanishes_at_edges(kernel):
+        shared = intersection(supports, dim)
+        if kernel is not None and vanishes_at_edges(kernel):
             edges = f"the kernel's weight takes care of the edges of {shared}."
-            return Reals(None, True, notes if shared.is_real else (*notes, edges))
-        if shared.is_real:
-            if silent:
-                warn_of_support(data, silent)
+            return Reals(None, True, notes if shared == REAL else (*notes, edges))
+        if shared == REAL:
+            if None in supports.values():
+                warn_of_support(data, supports)
             return Reals(None, False, notes)
         if smooth is not None:
             raise ValueError(
@@ -165,9 +165,14 @@ class Reals(Vectors):
             "scales refer to these."
         )
         ends = shared.bounds(dim)
-        wider = [name for name, one in known.items() if not np.array_equal(one.bounds(dim), ends)]
+        wider = [
+            name
+            for name, one in supports.items()
+            if not np.array_equal((one or REAL).bounds(dim), ends)
+        ]
         if not wider:
             return Reals(coordinates, False, (*notes, made))
+        silent = [name for name, one in supports.items() if one is None]
         said = f"; no support is declared by {joined(silent)}" if silent else ""
         restricted = (
             f"restricted to the domain that all models share, {shared}: {joined(wider)}{said}."
@@ -243,7 +248,7 @@ def row_names(x: Any) -> tuple[str, ...] | None:
     return tuple(map(str, labels))
 
 
-def support_of(name: str, model: Any, observations: Observations) -> Support | None:
+def support_of(observations: Observations, name: str, model: Any) -> Support | None:
     """What a model declares, in the order of the data's columns, which lie there."""
     if model.support == "real":
         return REAL
@@ -267,19 +272,22 @@ def vanishes_at_edges(kernel: Any) -> bool:
     )
 
 
-def intersection(supports: dict[str, Support], dim: int) -> Support:
+def intersection(supports: dict[str, Support | None], dim: int) -> Support:
     """Where all models have a density; a simplex is shared with simplexes alone."""
-    kinds = {one.simplex for one in supports.values()}
+    if set(supports.values()) <= {REAL, None}:
+        return REAL
+    every = [one or REAL for one in supports.values()]
+    kinds = {one.simplex for one in every}
     if len(kinds) > 1:
-        said = ", ".join(f"{name} describes {one}" for name, one in supports.items())
+        said = ", ".join(f"{name} describes {one or REAL}" for name, one in supports.items())
         raise ValueError(
             f"x: expected models of the same kind of data; {said}. A density on the simplex and "
             "one on all of space cannot be compared: declare support = 'simplex' where that is "
             "meant."
         )
     if kinds != {0}:
-        return next(iter(supports.values()))
-    ends = [one.bounds(dim) for one in supports.values()]
+        return every[0]
+    ends = [one.bounds(dim) for one in every]
     lower, upper = np.max([low for low, _ in ends], 0), np.min([high for _, high in ends], 0)
     if len(set(zip(lower.tolist(), upper.tolist(), strict=True))) == 1:
         lower, upper = lower[:1], upper[:1]
@@ -294,12 +302,13 @@ def integer_note(x: np.ndarray) -> tuple[str, ...]:
     return (f"{which} integers only, which are treated as real numbers.",)
 
 
-def warn_of_support(x: np.ndarray, silent: list[str]) -> None:
+def warn_of_support(x: np.ndarray, supports: dict[str, Support | None]) -> None:
     """A warning where the data look bounded and a model does not say what it describes."""
     found = next((name for name, low, high in SUGGESTED if ((x >= low) & (x <= high)).all()), None)
     if found is None:
         return
     words = "positive" if found == "positive" else "between 0 and 1"
+    silent = [name for name, one in supports.items() if one is None]
     note = (
         f"all data are {words}, and no support is declared by {joined(silent)}. A model of such "
         f"numbers alone must declare support = {found!r}, or the test is wrong at the boundary; a "

@@ -1,17 +1,20 @@
 """Where the parts of a computation run: in this process, on all its devices, or on a Dask cluster;
-what an engine is.
+what an engine is; and the line that shows how far the work is.
 """
 
 from __future__ import annotations
 
 import abc
 import itertools
+import sys
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,6 +24,8 @@ from .._jax import cores, device_memory, devices
 
 AHEAD = 2  # items for each thread that are running or finished before they are asked for
 OVERLAPPING = 2  # items at a time on an accelerator, so that one computes while the other is read
+DELAY = 2.0  # seconds of work after which the line appears
+_wanted: ContextVar[bool | None] = ContextVar("progress", default=None)
 EXPECTED = (
     'engine: expected None, "dask", the address of a scheduler such as "tcp://host:8786", '
     "or a dask.distributed.Client"
@@ -149,28 +154,32 @@ def in_order(
 
 
 @contextmanager
-def opened(engine: Any) -> Iterator[Engine]:
+def opened(engine: Any, progress: bool | None = None) -> Iterator[Engine]:
     """The engine for the time of a call; what is started or connected here is closed after it.
 
     None is this process, "dask" a worker for each of its processors, an address such as
     "tcp://host:8786" or "tls://host:8786" a cluster's scheduler; a ``dask.distributed.Client`` and
-    an engine are used as they are and stay open.
+    an engine are used as they are and stay open. ``progress`` says whether a line shows how far the
+    work is; None means on a terminal and in a notebook.
     """
-    if engine is None or isinstance(engine, Engine):
-        yield engine or Local()
-        return
-    named = isinstance(engine, str)
-    if named and engine != "dask" and "://" not in engine:
-        raise ValueError(f"{EXPECTED}; got {engine!r}. Check the spelling.")
-    if not named and not any(
-        kind.__module__.startswith("distributed.") for kind in type(engine).__mro__
-    ):
-        raise TypeError(f"{EXPECTED}; got {engine!r}. Leave it out to use this process.")
-    try:
-        from . import cluster
-    except ImportError as error:
-        raise ImportError("engine: Dask is not installed. Run: pip install 'lksd[dask]'") from error
     with ExitStack() as stack:
+        stack.callback(_wanted.reset, _wanted.set(_wanted.get() if progress is None else progress))
+        if engine is None or isinstance(engine, Engine):
+            yield engine or Local()
+            return
+        named = isinstance(engine, str)
+        if named and engine != "dask" and "://" not in engine:
+            raise ValueError(f"{EXPECTED}; got {engine!r}. Check the spelling.")
+        if not named and not any(
+            kind.__module__.startswith("distributed.") for kind in type(engine).__mro__
+        ):
+            raise TypeError(f"{EXPECTED}; got {engine!r}. Leave it out to use this process.")
+        try:
+            from . import cluster
+        except ImportError as error:
+            raise ImportError(
+                "engine: Dask is not installed. Run: pip install 'lksd[dask]'"
+            ) from error
         if engine == "dask":
             yield cluster.Dask(lambda: stack.enter_context(cluster.own_cluster()), own=True)
         else:
@@ -180,3 +189,89 @@ def opened(engine: Any) -> Iterator[Engine]:
                 else cluster.check_client(engine)
             )
             yield cluster.Dask(lambda: client)
+
+
+# Progress ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Gives a function to call with the amount of work done; the line appears after ``DELAY``
+    seconds.
+    """
+    wanted, shell = (
+        _wanted.get(),
+        sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None,
+    )
+    notebook = hasattr(shell, "kernel")  # of a notebook's kernel
+    if not (notebook or sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda amount: None
+        return
+    line = NotebookLine(label, total) if notebook else TerminalLine(label, total)
+    timer = threading.Timer(DELAY, line.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield line.advance
+    finally:
+        timer.cancel()
+        timer.join()
+        line.stop()
+
+
+class TerminalLine:
+    """A bar with the time left, gone when the work is done."""
+
+    def __init__(self, label: str, total: int):
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f} %"),
+            TimeElapsedColumn(),
+        )
+        console = Console(stderr=True, force_terminal=True)
+        self.bar = Progress(
+            *columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True
+        )
+        self.start, self.stop = self.bar.start, self.bar.stop
+        self.advance = partial(self.bar.advance, self.bar.add_task(label, total=total))
+
+
+class NotebookLine:
+    """The same as an output of the cell that runs."""
+
+    def __init__(self, label: str, total: int):
+        self.label, self.total, self.done, self.began = label, total, 0, time.monotonic()
+        self.handle: Any = None
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self.handle = display(self.bundle(), raw=True, display_id=True)
+
+    def advance(self, amount: int) -> None:
+        self.done = min(self.done + amount, self.total)
+        if self.handle is not None:
+            self.handle.update(self.bundle(), raw=True)
+
+    def stop(self) -> None:
+        if self.handle is not None:
+            self.handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+    def bundle(self) -> dict[str, str]:
+        elapsed = time.monotonic() - self.began
+        left = f", {elapsed * (self.total - self.done) / self.done:.0f} s left" if self.done else ""
+        text = f"{self.label} {self.done / self.total:.0%}, {elapsed:.0f} s{left}"
+        return {
+            "text/plain": text,
+            "text/html": f'<progress max="{self.total}" value="{self.done}"></progress> {text}',
+        }

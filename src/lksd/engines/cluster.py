@@ -92,7 +92,8 @@ class Dask(Engine):
     ) -> Iterator[Any]:
         client = self.client
         # What all parts share is the result of a task: where all workers that hold it die, the
-        # scheduler computes it again, while data that are scattered would be lost.
+        # scheduler computes it again, while data that are scattered would be lost, as long as
+        # https://github.com/dask/distributed/issues/3149 is open.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             payload = client.submit(bytes, dumps((setup, shared, at_once)), pure=False)
 
@@ -260,19 +261,10 @@ def own_cluster(processors: list[int] | None = None) -> Iterator[Client]:
 
 
 def start_worker(address: str, folder: Path, log: Path) -> subprocess.Popen:
-    command = [
-        sys.executable,
-        "-m",
-        "dask",
-        "worker",
-        address,
-        "--nthreads",
-        "1",
-        "--memory-limit",
-        "0",
-        "--no-dashboard",
-    ]
-    # Dask serves its HTTP routes without a dashboard too
+    command = [sys.executable, "-m", "dask", "worker", address]
+    command += ["--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
+    # Dask serves its HTTP routes without a dashboard too, as long as
+    # https://github.com/dask/distributed/issues/5634 is open
     command += ["--host", LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0"]
     command += ["--death-timeout", str(START), "--local-directory", str(folder)]
     with log.open("ab") as file:

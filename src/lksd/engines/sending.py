@@ -25,7 +25,8 @@ def dumps(thing: Any) -> bytes:
 
 class Pickler(cloudpickle.Pickler):
     """cloudpickle sends a class as an empty one whose contents follow. An Equinox module must have
-    its fields from the first, since JAX is told of them when the class is made.
+    its fields from the first, since JAX is told of them when the class is made. This may go with
+    https://github.com/patrick-kidger/equinox/issues/231.
     """
 
     def reducer_override(self, obj: Any) -> Any:

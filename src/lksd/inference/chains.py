@@ -18,12 +18,12 @@ import numpy as np
 
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS, warn
+from ..results.base import read_only
 from ..results.details import NOISY, SHIFTED, Diagnostics, Unconverged
-from ..results.records import read_only
 from ..scores import ScoreEstimate
-from ..scores.lengths import projected
+from ..scores.lengths import project
 from ..stein import score_slopes
-from ..stein.bags import Sensitivity
+from ..stein.discrete import Sensitivity
 from .doubts import LISTED, Case, Doubts
 from .hypotheses import Hypothesis
 from .losses import Losses
@@ -39,15 +39,12 @@ DOUBTED = 0.02  # share of the observations
 
 def chain_quality(scores: list[ScoreEstimate]) -> Diagnostics:
     """How the scores were made, and the worst of their chains."""
-
-    def worst(values, pick) -> np.ndarray | None:
-        known = [value for value in values if np.isfinite(value).any()]
-        return read_only(pick.reduce(known)) if known else None
-
-    rhats, esses = (
-        worst([one.rhat for one in scores], np.fmax),
-        worst([one.ess for one in scores], np.fmin),
-    )
+    worst: dict[str, np.ndarray] = {}
+    for name, pick in (("rhat", np.fmax), ("ess", np.fmin)):
+        known = [value for one in scores if np.isfinite(value := getattr(one, name)).any()]
+        if known:
+            worst[name] = read_only(pick.reduce(known))
+    rhats, esses = worst.get("rhat"), worst.get("ess")
     return Diagnostics(
         method_p=scores[0].method,
         method_q=scores[1].method if len(scores) > 1 else None,
@@ -72,16 +69,16 @@ def diagnose(
     has where the model fits). The slopes are taken from the sensitivity of the row sums where that
     is ``known``.
     """
-    estimates, number = findings.scores, findings.number(hypothesis)
-    quality = chain_quality(estimates)
-    means = [one.part("batch_means")[number] for one in estimates]
-    sampled = [one for one, part in zip(estimates, means, strict=True) if part.shape[1]]
+    estimates, quality = findings.scores, chain_quality(findings.scores)
+    sampled = [one for one in estimates if one.part("batch_means")[0].shape[1]]
     if not error > 0 or not sampled:
         return quality
+    number = findings.number(hypothesis)
+    means = [one.part("batch_means")[number] for one in estimates]
     n, (rows, slopes) = len(hypothesis.x), row_slopes(hypothesis, known)
     slopes = slopes * findings.prepared.units
     parts = [  # the models' parts in U(P) - U(Q), for rows, chains and batches
-        sign * projected(part, rows, slope)
+        sign * project(part, rows, slope)
         for sign, part, slope in zip((1, -1), means, slopes, strict=False)
         if part.shape[1]
     ]
@@ -143,26 +140,22 @@ def chain_doubts(case: Case, names: Sequence[str], made: dict[str, Findings]) ->
     """Of chains that have not converged; ``made`` has the scores of every smoothing in
     the family.
     """
-    failed = {
-        name: rows for number, name in enumerate(names) if (rows := failed_rows(number, made)).any()
-    }
+    ids = next(iter(made.values())).scores[0].index
+    failed: dict[str, np.ndarray] = {}
+    for number, name in enumerate(names):
+        own = np.zeros(len(ids), dtype=bool)
+        for one in made.values():
+            if (converged := one.scores[number].converged) is not None:
+                own |= ~converged
+        if own.any():
+            failed[name] = own
     if not failed:
         return Doubts()
     rows = np.logical_or.reduce(list(failed.values()))
     without = case.without(rows) if (~rows).sum() >= MINIMUM_OBSERVATIONS else None
-    ids = next(iter(made.values())).scores[0].index
     found = tuple(as_record(name, ids[own], len(own), without) for name, own in failed.items())
     withheld = reason(case, found, without, lambda: other_answers(names, failed, made, case))
     return Doubts(tuple(f"{one}." for one in found), withheld, found)
-
-
-def failed_rows(number: int, made: dict[str, Findings]) -> np.ndarray:
-    """Where chains of a model have not converged, under any smoothing."""
-    estimates = [one.scores[number] for one in made.values()]
-    nowhere = np.zeros(len(estimates[0].index), dtype=bool)
-    return np.logical_or.reduce(
-        [nowhere if one.converged is None else ~one.converged for one in estimates]
-    )
 
 
 def as_record(name: str, ids: np.ndarray, n: int, without: Any) -> Unconverged:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._keywords import Options
 from ..domains import Domain, Integers
 from ..engines import Engine
-from ..options import Decision
+from ..options import Decision, Options
+from ..results.base import read_only
 from ..results.comparison import ComparisonResult
 from ..results.details import Words
-from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
@@ -273,7 +272,7 @@ def record(
         operator=test.hypothesis.operator_name,
         order=test.hypothesis.order,
         contributions=read_only(test.hypothesis.contributions(test.rows[0])),
-        zeta=ustatistic.Components(*(float(part[0]) for part in test.zeta)),
+        zeta=ustatistic.Components(float(test.zeta.zeta_1[0]), float(test.zeta.zeta_2[0])),
         notes=(*test.hypothesis.notes, *notes_of(test, decision)),
         indistinguishable=bool(test.alike[0]),
     )

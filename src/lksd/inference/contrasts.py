@@ -24,7 +24,7 @@ from ..statistics.nulls import (
     NullDistribution,
     replicate_count,
 )
-from ..statistics.resampling import Pairs, all_pairs, multinomial_weights
+from ..statistics.ustatistic import Pairs, all_pairs, multinomial_weights
 from ..stein import GramSums
 from ..stein.gram import matrix_sums
 from .hypotheses import Tested
@@ -41,15 +41,9 @@ CLAIMED = 100  # observations from which on tests are held to their level (docs/
 DEGENERATE = 0.1
 
 
-def check_pairs_of(pairs: int | None, x: Any) -> None:
-    """There are as many pairs of observations as are to be taken, and enough of them."""
-    if pairs is not None and (n := len(x) if hasattr(x, "__len__") else x.shape[0]) > 1:
-        pairs_of(pairs, n)
-
-
-def pairs_of(pairs: int | None, n: int) -> int | None:
+def pairs_of(pairs: int, n: int) -> int | None:
     """How many pairs of n observations to take; None for all of them."""
-    if pairs is None or pairs >= n * (n - 1) // 2:
+    if pairs >= n * (n - 1) // 2:
         return None
     if pairs < FEWEST_PARTNERS * n / 2:
         raise ValueError(
@@ -142,7 +136,7 @@ def studentise(
     """
     n, models = len(family[0].x), len(family[0].scores)
     sensitive = sensitive and n <= SENSITIVE_ROWS
-    pairs = pairs_of(decision.pairs, n)
+    pairs = None if decision.pairs is None else pairs_of(decision.pairs, n)
     chosen = choose_calibration(decision, pairs, n, models)
     weights = (
         multinomial_weights(n, replicate_count(decision.alpha, models), seed)
@@ -150,26 +144,23 @@ def studentise(
         else None
     )
     whole = decision.guarded and weights is not None  # for the expansion beside the bootstrap
-    against = against_last(models)
-
-    def sums(number: int) -> GramSums:
+    against, found = against_last(models), []
+    for number, one in enumerate(family):
         if known is not None:
             assert pairs is None
-            return matrix_sums(known[number], against)
-        return family[number].sums(
-            against,
-            None if whole else weights,
-            sensitive=sensitive,
-            whole=whole,
-            pairs=pairs,
-            seed=seed,
-            engine=engine,
-        )
-
-    return [
-        contrasts_of(hypothesis, sums(number), decision, seed, chosen, weights)
-        for number, hypothesis in enumerate(family)
-    ]
+            sums = matrix_sums(known[number], against)
+        else:
+            sums = one.sums(
+                against,
+                None if whole else weights,
+                sensitive=sensitive,
+                whole=whole,
+                pairs=pairs,
+                seed=seed,
+                engine=engine,
+            )
+        found.append(contrasts_of(one, sums, decision, seed, chosen, weights))
+    return found
 
 
 def choose_calibration(decision: Decision, pairs: int | None, n: int, models: int) -> str:
@@ -196,10 +187,8 @@ def contrasts_of(
     alike = np.array([agree(scores[i], scores[j]) for i, j in zip(*pairs, strict=True)])
     rows = np.where(alike[:, None], 0.0, pairs.of(sums.rows))
     squares = np.where(alike, 0.0, pairs.squared(sums.squares))
-    zeta, difference = (
-        ustatistic.components(rows, squares, sums.partners),
-        ustatistic.u_statistic(rows),
-    )
+    zeta = ustatistic.components(rows, squares, sums.partners)
+    difference = ustatistic.u_statistic(rows)
     if sums.partners is not None:
         variance = ustatistic.incomplete_variance(zeta, sums.partners)
     elif decision.variance == "ustat":
@@ -291,12 +280,11 @@ def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:
     """Whether two models' scores are equal up to rounding; models that differ do so among the first
     observations.
     """
-
-    def alike(p, q) -> bool:
-        return bool(np.abs(p - q).max() <= ROUNDING * max(np.abs(p).max(), np.abs(q).max()))
-
-    starts = range(0, len(score_p), AT_ONCE)
-    return all(alike(score_p[k : k + AT_ONCE], score_q[k : k + AT_ONCE]) for k in starts)
+    for start in range(0, len(score_p), AT_ONCE):
+        p, q = score_p[start : start + AT_ONCE], score_q[start : start + AT_ONCE]
+        if not np.abs(p - q).max() <= ROUNDING * max(np.abs(p).max(), np.abs(q).max()):
+            return False
+    return True
 
 
 def linear_share(n: int, zeta: ustatistic.Components) -> np.ndarray:
@@ -313,14 +301,8 @@ def said_of_pairs(test: Contrasts) -> str:
     assert partners is not None
     n, zeta = len(partners), test.zeta._replace(zeta_1=np.maximum(test.zeta.zeta_1, 0.0))
     known = ustatistic.Components(*(part[test.live] for part in zeta))
-    more = (
-        np.max(
-            ustatistic.incomplete_variance(known, partners)
-            / (n * ustatistic.hoeffding_variance(n, known)),
-            initial=1.0,
-        )
-        - 1
-    )
+    whole = n * ustatistic.hoeffding_variance(n, known)
+    more = np.max(ustatistic.incomplete_variance(known, partners) / whole, initial=1.0) - 1
     return (
         f"{partners.sum() // 2:,} of {n * (n - 1) // 2:,} pairs of observations are taken, which "
         f"adds {more:.1%} to the variance."

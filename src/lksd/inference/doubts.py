@@ -21,7 +21,7 @@ from .._validation import MINIMUM_OBSERVATIONS
 from ..kernels import BagOfWords
 from ..kernels.radial import is_far
 from ..results.details import Diagnostics, Unconverged
-from ..scores.checks import row_digests
+from ..scores.result import row_digests
 from .hypotheses import Hypothesis
 
 LARGE_SCORE = 100  # times the median length of a score
@@ -78,7 +78,8 @@ class Doubts(NamedTuple):
 
     def of(self, quality: Diagnostics, name: str | None = None) -> Diagnostics:
         """In the diagnostics of one model, or of all."""
-        own = tuple(one for one in self.unconverged if name is None or one.model == name)
+        every = self.unconverged
+        own = every if name is None else tuple(one for one in every if one.model == name)
         return replace(quality, unconverged=own, withheld=self.withheld)
 
     def applied(self, result: Any) -> Any:
@@ -215,24 +216,21 @@ def copied_rows(x, hypothesis: Hypothesis) -> Bool[np.ndarray, " n"]:
         isinstance(hypothesis.kernel, BagOfWords),
     )
     rows = hypothesis.x if discrete else x
-    group, sizes = equal_rows(np.sort(rows, axis=1) if documents else rows)
+    digests = row_digests(np.sort(rows, axis=1) if documents else rows)
+    _, group, sizes = np.unique(digests, return_inverse=True, return_counts=True)
+    if len(sizes) == len(rows):
+        return np.zeros(len(rows), dtype=bool)
     times = int(np.gcd.reduce(sizes)) if len(sizes) >= GROUPS else 1
     if times > 1:
         return occurrence(group) >= sizes[group] // times
     copies = occurrence(group) > 0
     if documents:
         return copies & (np.sum(rows >= 0, axis=1) >= SHORTEST_DOCUMENT)
-    n, pairs = len(rows), np.sum(sizes * (sizes - 1.0)) / 2
-    if discrete or not pairs:
+    if discrete:
         return np.zeros_like(copies)
+    n, pairs = len(rows), np.sum(sizes * (sizes - 1.0)) / 2
     by_chance = DEPENDENCE * n * (n - 1) / 2 * np.prod([coincidence(column) for column in rows.T])
     return copies if pdtrc(pairs - 1, by_chance) < UNLIKELY else np.zeros_like(copies)
-
-
-def equal_rows(x: np.ndarray) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
-    """The group of equal rows that each row belongs to, and the sizes of the groups."""
-    _, group, sizes = np.unique(row_digests(x), return_inverse=True, return_counts=True)
-    return group, sizes
 
 
 def occurrence(group: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:

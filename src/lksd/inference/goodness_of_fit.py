@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._keywords import Options
 from ..engines import Engine
-from ..options import Decision
+from ..options import Decision, Options
+from ..results.base import read_only
 from ..results.fit import GoodnessOfFitResult
-from ..results.records import read_only
 from ..statistics.nulls import Calibration, Evidence, replicate_count
-from ..statistics.resampling import multinomial_weights
-from ..statistics.ustatistic import centred, u_statistic
+from ..statistics.ustatistic import centred, multinomial_weights, u_statistic
 from ..stein import gram_sums
 from .chains import chain_doubts, diagnose
 from .doubts import Case, contribution_notes, row_doubts

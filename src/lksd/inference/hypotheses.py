@@ -24,7 +24,7 @@ from ..statistics.nulls import (
     projections,
     quadratic_forms,
 )
-from ..statistics.resampling import Pairs, studentised_replicates
+from ..statistics.ustatistic import Pairs, studentised_replicates
 from ..stein import GramSums, Langevin, SteinOperator, gram_sums, paired
 from .losses import Losses
 from .matching import as_given
@@ -116,11 +116,12 @@ def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> lis
     """All kernels and operators of a call with scores; with several operators each score is a
     tuple, one for each.
     """
-    scores, operator, notes = as_given(x, scores, names, operator, mask)
-    several = isinstance(operator, (list, tuple))
+    scores, operator, notes, values = as_given(x, scores, names, operator, mask)
+    several, sparse = isinstance(operator, (list, tuple)), is_sparse(x)
 
     def read(position: int, operator: SteinOperator):
-        observations = operator.observations(x, mask)
+        again = values is None or (position and sparse)  # counts, which some operators refuse
+        observations: Any = operator.observations(x, mask) if again else values
         check_count("x", len(observations))
         own = zip(names, scores, strict=True)
         parts = [
@@ -132,7 +133,7 @@ def given_family(x, scores, names: Sequence[str], kernel, operator, mask) -> lis
         )
 
     wanted = list(operator) if several else [operator]
-    return crossed(kernel, wanted, read, notes, sparse=is_sparse(x))
+    return crossed(kernel, wanted, read, notes, sparse=sparse)
 
 
 def crossed(
@@ -141,9 +142,7 @@ def crossed(
     """Every operator with every kernel; ``read`` gives the observations and scores of
     an operator.
     """
-    kernels = [
-        as_kernel(one) for one in (kernel if isinstance(kernel, (list, tuple)) else [kernel])
-    ]
+    kernels = list(map(as_kernel, kernel if isinstance(kernel, (list, tuple)) else [kernel]))
     if not kernels or not operators:
         raise ValueError(
             "kernel and operator: expected at least one of each; got an empty list. Give one."
@@ -152,7 +151,7 @@ def crossed(
     known: dict[tuple[int, str], Any] = {}
     for position, choice in enumerate(operators):
         for one in kernels:
-            operator = as_operator(choice, one)
+            operator = choice if isinstance(choice, SteinOperator) else as_operator(choice, one)
             operator.check_kernel(one)
             if sparse and isinstance(one, Mismatches):
                 raise ValueError(
@@ -161,27 +160,21 @@ def crossed(
                 )
             if (key := (position, str(operator))) not in known:
                 known[key] = read(position, operator)
+                x = known[key][0]
+                if (x[:2] == x[0]).all() and (x == x[0]).all():
+                    raise ValueError(
+                        "x: expected observations that differ; got n copies of one. There is "
+                        "nothing to compare the models on."
+                    )
             x, scores = known[key]
-            if (x[:2] == x[0]).all() and (x == x[0]).all():
-                raise ValueError(
-                    "x: expected observations that differ; got n copies of one. There is nothing "
-                    "to compare the models on."
-                )
-            found.append(
-                Hypothesis(
-                    one, operator, x, scores, (*notes, *check_fit(one, operator, x)), smoothing
-                )
-            )
+            check_on(one, x, scalar=operator.scalar)
+            own = weight_notes(one, x) if isinstance(one, Weighted) else ()
+            found.append(Hypothesis(one, operator, x, scores, (*notes, *own), smoothing))
     return found
 
 
-def check_fit(kernel: Kernel, operator: SteinOperator, observations: np.ndarray) -> tuple[str, ...]:
-    """Refuse a kernel that does not fit the data; say how many observations its weight
-    leaves out.
-    """
-    check_on(kernel, observations, scalar=operator.scalar)
-    if not isinstance(kernel, Weighted):
-        return ()
+def weight_notes(kernel: Weighted, observations: np.ndarray) -> tuple[str, ...]:
+    """How many observations the kernel's weight leaves out."""
     left_out = int(np.sum(weights_of(kernel, observations) == 0))
     said = (
         f"{left_out} of {len(observations)} observations lie where the kernel's weight is zero and "
@@ -210,9 +203,7 @@ def part(score, name: str, position: int, count: int):
 
 
 def as_operator(choice, kernel: Kernel) -> SteinOperator:
-    """An operator from an object, a name, or nothing (Langevin)."""
-    if isinstance(choice, SteinOperator):
-        return choice
+    """An operator by its name, or by nothing (Langevin)."""
     if choice is None:
         if kernel.domain == "discrete":
             raise ValueError(

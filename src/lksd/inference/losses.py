@@ -11,7 +11,7 @@ from .._validation import check_count, check_finite, to_numpy
 from ..domains.reals import row_names
 from ..statistics import ustatistic
 from ..statistics.nulls import Edgeworth, expansions, projections
-from ..statistics.resampling import Pairs, mean_replicates
+from ..statistics.ustatistic import Pairs, mean_replicates
 from ..stein import GramSums
 
 

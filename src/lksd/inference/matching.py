@@ -11,8 +11,8 @@ import numpy as np
 from .._validation import column_names, column_order, default_labels, row_labels, to_numpy, warn
 from ..domains import Domain, Observations, is_estimate
 from ..scores import ScoreEstimate
-from ..scores.checks import check_observed, row_digests
 from ..scores.estimate import with_columns
+from ..scores.result import check_observed, row_digests
 from ..stein import DiscreteOperator, SteinOperator
 
 
@@ -129,7 +129,8 @@ class Given(NamedTuple):
 
     scores: list[Any]
     operator: Any
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    x: np.ndarray | None  # as the first operator reads it, where that was needed
 
 
 def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given:
@@ -139,6 +140,7 @@ def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given
     estimates = {
         name: one for name, one in zip(names, scores, strict=True) if isinstance(one, ScoreEstimate)
     }
+    values = None
     if estimates:
         for name, one in estimates.items():
             if operator is None:
@@ -157,10 +159,8 @@ def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given
                 )
         first = next(iter(estimates.values())).operators[0]
         columns = None if isinstance(first, DiscreteOperator) else column_names(x)
-        ids = common_index(estimates, None)
-        estimates = at_data(
-            estimates, Observations(first.observations(x, mask), ids, columns), "scores {!r}"
-        )
+        ids, values = common_index(estimates, None), first.observations(x, mask)
+        estimates = at_data(estimates, Observations(values, ids, columns), "scores {!r}")
     labelled = [
         label
         for label in (x, *scores)
@@ -175,7 +175,7 @@ def as_given(x: Any, scores: Any, names: Any, operator: Any, mask: Any) -> Given
             )
         else:
             found.append(as_labelled(x, one, name, labelled[0] if labelled else x))
-    return Given(found, operator, untied_notes(estimates))
+    return Given(found, operator, untied_notes(estimates), values)
 
 
 def as_labelled(x: Any, score: Any, name: str, reference: Any) -> Any:

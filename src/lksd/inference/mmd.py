@@ -11,7 +11,6 @@ import numpy as np
 
 from .._documents import as_tokens, is_ragged, is_sparse
 from .._jax import one_call
-from .._keywords import Options
 from .._validation import (
     check_count,
     check_probability,
@@ -23,14 +22,14 @@ from .._validation import (
 from ..domains import Domain, Prepared
 from ..kernels import BagOfWords, Kernel, as_kernel, check_on
 from ..models import Simulates
-from ..models.base import draw
-from ..options import Decision
+from ..models.simulation import draw
+from ..options import Decision, Options
+from ..results.base import as_settings
 from ..results.comparison import MMDResult
-from ..results.records import as_settings
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Family
 from ..statistics.nulls import Edgeworth
-from ..statistics.resampling import multinomial_weights
+from ..statistics.ustatistic import multinomial_weights
 from .contrasts import Contrasts
 from .kernel_sums import cross_sums, own_sums
 

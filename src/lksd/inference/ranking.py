@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._keywords import Options
 from ..engines import Engine
-from ..options import Decision
+from ..options import Decision, Options
+from ..results.base import read_only
 from ..results.ranking import RankResult, list_names
-from ..results.records import read_only
 from ..statistics import ustatistic
 from ..statistics.multiplicity import Adjusted, adjust, selective_pvalues
 from ..statistics.nulls import Edgeworth, largest_of

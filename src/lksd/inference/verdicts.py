@@ -13,10 +13,10 @@ import numpy as np
 
 from .._validation import warn
 from ..engines import Engine
+from ..results.base import read_only
 from ..results.comparison import ComparisonResult
 from ..results.details import NOISY, Diagnostics, Pointwise
 from ..results.ranking import RankResult
-from ..results.records import read_only
 from ..statistics.multiplicity import by_count
 from .chains import chain_doubts, chain_quality
 from .comparison import conclude_comparison, conclude_losses, decide, verdict

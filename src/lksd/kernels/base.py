@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._jax import fixed, float64, remembered
+from .._jax import fixed, float64, once
 from .._text import reason_of
 
 Domain = Literal["real", "discrete", "any"]
@@ -79,7 +80,8 @@ def check_on(kernel: Kernel, x: np.ndarray, scalar: bool) -> None:
     """
     with named_errors(kernel, x.shape[1]):
         given = kernel, x[0], x[-1]
-        form = remembered(form_of, *given, seen=tuple) if fixed(kernel) else form_of(*given)
+        compute = partial(form_of, *given)
+        form = once(form_of, given, compute, tuple) if fixed(kernel) else compute()
     shape = form.shape
     if shape != () and (scalar or shape != x.shape[1:]):
         raise ValueError(

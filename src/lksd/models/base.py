@@ -1,10 +1,11 @@
-"""What a latent variable model is, the abilities that it may have, and samples of it."""
+"""What a latent variable model is, and the abilities that it may have."""
 
-# Without postponed annotations, in which Equinox does not recognise abstract fields.
+# Without postponed annotations, in which Equinox does not recognise abstract fields
+# (https://github.com/patrick-kidger/equinox/issues/591); they may come with Python 3.14, whose own
+# annotations are lazy.
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -13,11 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from .._jax import compiled, float64, float64_values, in_parts
-from .._keys import as_keys, observation_keys
-
-LEAST, MOST = 64, 2**16  # observations of a program that draws them
-
+from .._jax import float64_values
 
 ANY = -2  # in the place of a value: the sum over all values
 
@@ -361,33 +358,6 @@ class Around(LatentVariableModel):
         return self.model.log_jacobian(u)
 
 
-class OfLength(Around):
-    """A model of observations of any length, of which one length is simulated."""
-
-    length: int = eqx.field(static=True)
-
-    def log_likelihood(self, x, z):
-        return self.model.log_likelihood(x, z)
-
-    def sample(self, key):
-        return self.model.sample(key, self.length)
-
-
-def of_length(model: Any, length: int) -> Any:
-    """The model with ``sample(key)``, where its own takes a length too."""
-    takes = isinstance(model, Simulates) and "length" in signature(model.sample).parameters
-    return OfLength(model, length) if takes else model
-
-
-def start_of(model: Any, key, x):
-    """A latent at which a chain for x may begin: where the model says, or a draw from its prior."""
-    return (
-        model.initial(key, x)
-        if isinstance(model, Starts)
-        else of_length(model, x.shape[0]).sample(key)[0]
-    )
-
-
 def simulation(method):
     """The decorator of a ``sample`` that users call too: in double precision, or in the caller's
     where it is traced.
@@ -431,30 +401,3 @@ def float64_leaves(tree):
         return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
 
     return jax.tree.map(convert, tree)
-
-
-@float64
-def draw(
-    model: Any, count: int, seed: int, length: int = 0, one_by_one: bool = False
-) -> np.ndarray:
-    """``count`` observations, of a ``length`` where the model takes one; fewer are a prefix of
-    more.
-
-    ``one_by_one`` is for rejection samplers, which side by side would all wait for the slowest.
-    """
-    model = float64_leaves(of_length(model, length))
-
-    def some(keys):
-        given = (model, jnp.asarray(keys), one_by_one)
-        return compiled(_draw, *given)(*given)
-
-    return in_parts(some, (observation_keys(seed, np.arange(count)),), LEAST, MOST)
-
-
-def _draw(model, key_data, one_by_one: bool):
-    keys = as_keys(key_data)
-
-    def one(key):
-        return model.sample(key)[1]
-
-    return jax.lax.map(one, keys) if one_by_one else jax.vmap(one)(keys)

@@ -28,9 +28,8 @@ from .base import (
     Simulates,
     SimulatesLikelihood,
     Starts,
-    of_length,
-    start_of,
 )
+from .simulation import of_length, start_of
 
 FACTS = (
     "n_values",
@@ -59,10 +58,10 @@ def behaviour(model: Any, length: int) -> Hashable:
     Two programs made of models that behave alike are the same. What fails is left out: no program
     can have been made of it.
     """
-    return once(("behaviour", length), (model,), lambda: looked_at(model, length))
+    return once(("behaviour", length), (model,), lambda: look_at(model, length))
 
 
-def looked_at(model: Any, length: int) -> Hashable:
+def look_at(model: Any, length: int) -> Hashable:
     key = jax.eval_shape(lambda: jax.random.key(0))
     x = jax.ShapeDtypeStruct((length,), jnp.int32 if isinstance(model, Discrete) else jnp.float64)
 

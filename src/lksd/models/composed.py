@@ -24,8 +24,8 @@ from .base import (
     Simulates,
     Smooths,
     simulation,
-    start_of,
 )
+from .simulation import start_of
 
 # as fields; integers, booleans and strings are static
 ARRAYS = (float, np.ndarray, np.floating, jax.Array)

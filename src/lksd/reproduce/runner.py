@@ -15,9 +15,8 @@ from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
 from .._jax import cores, keep_to
-from .._progress import track
 from .._validation import LksdWarning
-from ..engines import Engine
+from ..engines import Engine, track
 from .experiment import Experiment, Outcome, Task, trial_seed
 from .problems import experiment_named
 from .store import Store
@@ -142,7 +141,8 @@ def pool_of(processes: int) -> ProcessPoolExecutor:
     """Processes that share the processors between them, and end with this one."""
     # After Ctrl-C the system takes back the pool's semaphores; Python's helper need not say so.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
-    context = multiprocessing.get_context("spawn")  # JAX cannot be forked
+    # JAX has threads, and cannot be forked (https://github.com/jax-ml/jax/pull/20734)
+    context = multiprocessing.get_context("spawn")
     shares = context.SimpleQueue()
     for worker in range(processes):
         shares.put(cores()[worker % len(cores()) :: processes])

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from ..results.records import versions
+from ..results.base import versions
 from .experiment import Experiment, Outcome
 
 PATIENCE = 60.0  # seconds to wait for another process that writes

@@ -214,14 +214,14 @@ def sentence_of(result: ComparisonResult) -> str:
     if result.indistinguishable and (result.mmd is None or result.mmd.difference == 0):
         agree = "scores" if result.criterion == "ksd" else "losses"
         return f"The models are indistinguishable on this data: their {agree} agree to rounding."
-    size, p = size_to_settle(result), both_pvalues(result)
+    size, said = size_to_settle(result), both_pvalues(result)
     open_still = f"Undecided whether one fits better{by_margin(result.margin)}"
     if not result.margin:
         open_still = "No difference found" if result.alternative == "two-sided" else "Undecided"
     if not result.n < size < math.inf:
-        return f"{open_still} ({p}){others_say(result)}."
+        return f"{open_still} ({said}){others_say(result)}."
     return (
-        f"{open_still} ({p}): a new sample of {size:,.0f} would settle it with probability "
+        f"{open_still} ({said}): a new sample of {size:,.0f} would settle it with probability "
         f"{POWER:g} if the true difference equals the estimate{others_say(result)}."
     )
 

@@ -17,12 +17,20 @@ from .._validation import MINIMUM_OBSERVATIONS
 from ..statistics.multiplicity import CORRECTIONS
 from ..statistics.nulls import NULLS, Bootstrap, NullDistribution
 from ..statistics.ustatistic import Components
-from .base import CHECKED, READABLE, SCHEMA, DifferenceResult, TestResult
+from .base import (
+    CHECKED,
+    READABLE,
+    SCHEMA,
+    DifferenceResult,
+    MissingClass,
+    TestResult,
+    decode,
+    record_checksum,
+)
 from .comparison import ComparisonResult, MMDResult
 from .details import Diagnostics, Pointwise, Unconverged, Words
 from .fit import GoodnessOfFitResult
 from .ranking import RankResult
-from .records import MissingClass, decode, record_checksum
 
 RECORDS = (
     ComparisonResult,

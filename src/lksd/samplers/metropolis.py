@@ -24,8 +24,9 @@ from jax.flatten_util import ravel_pytree
 
 from .._jax import compiled
 from ..models import LatentVariableModel
-from ..models.base import Simulates, float64_leaves, of_length
+from ..models.base import Simulates, float64_leaves
 from ..models.behaviour import seen
+from ..models.simulation import of_length
 from .base import Info, Sampler, State, apply, given_integers, log_posterior, root, state_at
 
 # a quarter of a standard normal's period: the next draw is nearly independent

@@ -1,6 +1,7 @@
 """Marginal scores by posterior sampling."""
 
-from .estimate import estimate_scores, takes_gradients
+from .estimate import estimate_scores
+from .plans import takes_gradients
 from .result import ScoreEstimate, load_scores
 
 __all__ = [

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from .._keys import as_keys
 from .chains import Plan, Point
-from .lengths import Group, batch_means, padded
+from .lengths import Group, batch_means, pad_groups
 
 RIDGE = 1e-13
 POSITIONS = 20  # of an observation, over which correlations are averaged
@@ -39,7 +39,7 @@ def average(batch_means: Float[np.ndarray, "n C B ..."]) -> Averages:
     return Averages(means.mean(1), batch_means, np.sqrt(spread / (chains * batches)))
 
 
-def fitted(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
+def control_part(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
     """The control variate's part of each batch mean: B' g with the coefficients B of the *other*
     chains.
 
@@ -197,7 +197,7 @@ def score_fields(groups: list[Group], parts: list[list[Averages]], several: bool
     """``score``, ``mcse`` and ``batch_means`` of all observations, from the averages of every group
     for each operator.
     """
-    join = {"score": padded, "mcse": padded, "batch_means": batch_means}
+    join = {"score": pad_groups, "mcse": pad_groups, "batch_means": batch_means}
     fields = {
         name: tuple(
             put(groups, [getattr(part, name) for part in own]) for own in zip(*parts, strict=True)

@@ -16,10 +16,9 @@ from jaxtyping import Bool, Float, Int
 
 from .._jax import Program, compiled, float64, on_device
 from .._keys import as_keys
-from .._progress import track
-from ..engines import Engine
+from ..engines import Engine, track
 from ..models.behaviour import seen
-from .averages import Averages, average, fitted
+from .averages import Averages, average, control_part
 from .chains import NOTHING, Plan, Point, Watch, run_batch, run_watched
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
@@ -81,7 +80,9 @@ def run(
 ) -> list[Run]:
     """All observations of every group, each reduced to what is kept as its batch ends."""
     return in_batches(
-        chain_work((model, sampler, initial), watch, plan, keep, kept(plan, watch)), groups, setup
+        chain_work((model, sampler, initial), watch, plan, keep, form_of_run(plan, watch)),
+        groups,
+        setup,
     )
 
 
@@ -92,7 +93,7 @@ def chain_work(fixed: tuple, watch: Watch, plan: Plan, keep: Callable, form: Any
     return Work(run_batch, fixed, plan, partial(keep, plan=plan), form)
 
 
-def kept(plan: Plan, watch: Watch = NOTHING) -> Run:
+def form_of_run(plan: Plan, watch: Watch = NOTHING) -> Run:
     """The form of what is kept."""
     leaf: Any = 0
     averages = Averages(leaf, leaf, leaf)
@@ -120,7 +121,7 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
                     work.function, work.fixed, points, as_keys(keys), work.plan, engine.backend
                 )
             )
-            with closing(stage.finished()) as done_before:
+            with closing(stage.finished_parts()) as done_before:
                 for rows, found in done_before:
                     results[number].put(rows, found)
                     left[number] = np.setdiff1d(left[number], rows, assume_unique=True)
@@ -133,7 +134,7 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
             for rows in split(left[number], size, setup)
         ]
         if parts:
-            items = ((*chosen(given[part.group], part.rows), part.size) for part in parts)
+            items = ((*take_rows(given[part.group], part.rows), part.size) for part in parts)
             done = engine.map(ready, work._replace(fixed=to_numpy(work.fixed)), items)
             for part, found in zip(parts, done, strict=True):
                 if part.group in stages:
@@ -165,7 +166,7 @@ class Results:
             whole[rows] = leaf
 
 
-def chosen(observations: Any, rows: np.ndarray) -> Any:
+def take_rows(observations: Any, rows: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows], observations)
 
 
@@ -182,7 +183,7 @@ def ready(work: Work) -> Callable:
         return (*fixed, on_device(points), as_keys(key_data), work.plan)
 
     def program_for(observations, size: int) -> Program:
-        first = chosen(observations, np.zeros(size, int))
+        first = take_rows(observations, np.zeros(size, int))
         shape = (size, *(leaf.shape for leaf in jax.tree.leaves(first)))
         with lock:  # by one thread, while the others wait
             if shape not in programs:
@@ -197,7 +198,7 @@ def ready(work: Work) -> Callable:
         found = []
         for start in range(0, n, size):
             rows = np.minimum(start + np.arange(size), n - 1)
-            given = arguments(*chosen(tuple(observations), rows))
+            given = arguments(*take_rows(tuple(observations), rows))
             with alone if program.runs_alone else nullcontext():
                 reduced = jax.block_until_ready(program(*given))
             kept = work.keep(
@@ -245,7 +246,7 @@ def keep(reduced: Any, plan: Plan) -> Run:
     (rhat, ess), own = worst_rhat_and_ess(reduced.traces), reduced.watched
     return Run(
         plain=average(reduced.scores),
-        controlled=average(reduced.scores - fitted(reduced, plan)) if plan.control else None,
+        controlled=average(reduced.scores - control_part(reduced, plan)) if plan.control else None,
         rhat=rhat,
         ess=ess,
         acceptance=reduced.acceptance.mean(1),
@@ -254,7 +255,7 @@ def keep(reduced: Any, plan: Plan) -> Run:
         finite=reduced.finite.all(1),
         disagreement=disagreement(reduced.scores),
         observed=None if own is None else average(own.scores),
-        observed_controlled=average(own.scores - fitted(own, plan))
+        observed_controlled=average(own.scores - control_part(own, plan))
         if own is not None and own.controls.shape[-1]
         else None,
     )

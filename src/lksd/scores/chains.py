@@ -18,14 +18,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, Num
 
 from ..models import LatentVariableModel
-from ..models.base import (
-    Around,
-    AveragesRatios,
-    DiscreteLatent,
-    ModifiesPosterior,
-    Starts,
-    start_of,
-)
+from ..models.base import Around, AveragesRatios, DiscreteLatent, ModifiesPosterior, Starts
+from ..models.simulation import start_of
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import given_integers, log_posterior, split_latent
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from .._storage import checksum
 from .chains import Point
-from .checks import row_digests
+from .result import row_digests
 
 PATIENCE = 60.0  # seconds to wait for another process that writes
 MARK = 0x6C6B7364  # "lksd", in the header of the file
@@ -48,7 +48,7 @@ class Checkpoint:
         self._numbers = itertools.count()
         self._check()
 
-    def labelled(self, label: str) -> Checkpoint:
+    def with_label(self, label: str) -> Checkpoint:
         return Checkpoint(self.path, label)
 
     def stage(self, wanted: dict[str, str]) -> Stage:
@@ -79,9 +79,9 @@ class Checkpoint:
         try:
             found = json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
-            raise self.damaged("a stage is not described") from error
+            raise self.damage("a stage is not described") from error
         if not isinstance(found, dict):
-            raise self.damaged("a stage is not described")
+            raise self.damage("a stage is not described")
         return found
 
     @contextmanager
@@ -99,13 +99,13 @@ class Checkpoint:
             if not isinstance(error, sqlite3.OperationalError) or str(error).startswith(
                 ("no such", "Could not decode")
             ):
-                raise self.damaged(error) from error
+                raise self.damage(error) from error
             raise OSError(
                 f"checkpoint: {str(self.path)!r} cannot be read or written ({error}). Check the "
                 "disk."
             ) from error
 
-    def damaged(self, reason: object) -> ValueError:
+    def damage(self, reason: object) -> ValueError:
         return ValueError(
             f"checkpoint: {str(self.path)!r} is damaged ({reason}). It was left as it is. Name "
             "another file, or remove it to begin again."
@@ -143,7 +143,7 @@ class Stage:
     def __init__(self, checkpoint: Checkpoint, name: str, mark: str):
         self.checkpoint, self.name, self.mark = checkpoint, name, mark
 
-    def finished(self) -> Generator[tuple[np.ndarray, list[np.ndarray]]]:
+    def finished_parts(self) -> Generator[tuple[np.ndarray, list[np.ndarray]]]:
         """What is there: positions of observations, and the leaves of what is kept of them."""
         with self.checkpoint.connection() as connection:
             for (content,) in connection.execute(
@@ -151,7 +151,7 @@ class Stage:
             ):
                 written = content[DIGEST:] if isinstance(content, bytes) else b""
                 if not written or content[:DIGEST] != self.digest(written):
-                    raise self.checkpoint.damaged("a part is not what was written")
+                    raise self.checkpoint.damage("a part is not what was written")
                 with np.load(io.BytesIO(written), allow_pickle=False) as arrays:
                     rows, *leaves = (arrays[name] for name in arrays.files)
                 yield rows, leaves

@@ -82,12 +82,12 @@ def judge(run, plan: Plan, anywhere: bool) -> Judgement:
         usable
         & moving
         & steady
-        & mixed(run.rhat, run.ess, plan.chains * draws)
+        & have_mixed(run.rhat, run.ess, plan.chains * draws)
         & (run.disagreement <= 1),
     )
 
 
-def mixed(
+def have_mixed(
     rhat: Float[np.ndarray, " n"], ess: Float[np.ndarray, " n"], draws: int
 ) -> Bool[np.ndarray, " n"]:
     """Whether R-hat and ESS of so many draws are good enough.
@@ -132,7 +132,7 @@ def refuse(faults: Bool[np.ndarray, "n 6"], ids: np.ndarray) -> None:
             raise ValueError(f"{role}: {fault} {where}. {remedy}")
 
 
-def said_of_unconverged(
+def unconverged_warning(
     converged: np.ndarray, rhat: np.ndarray, ess: np.ndarray, ids: np.ndarray, remedy: str = REMEDY
 ) -> str:
     """Which observations, and how bad the worst of them is."""

@@ -10,29 +10,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._jax import float64, remembered
+from .._documents import numbered
+from .._jax import float64, once
 from .._keys import observation_keys, tuning_key
-from .._keywords import EstimateKeywords, Options, verb
-from .._progress import progress_wanted, track
+from .._keywords import EstimateKeywords, verb
 from .._validation import column_order, noted, warn
 from ..criteria import Additive
 from ..criteria.choice import locate_criteria, read_criteria
 from ..domains import Domain, Observations, read_data
-from ..engines import opened
-from ..models import LatentVariableModel
+from ..engines import opened, track
+from ..models import LDA, LatentVariableModel
 from ..models.base import (
     AveragesRatios,
-    DiscreteLatent,
-    HasPosterior,
     ModifiesPosterior,
     Simulates,
     SimulatesLikelihood,
+    Starts,
     float64_leaves,
 )
 from ..models.behaviour import behaviour
-from ..options import Chains
-from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, UniformStart, WithinGibbs
-from ..samplers.base import split_latent
+from ..options import Chains, Options
+from ..samplers import Exact, Gibbs, Sampler, WithinGibbs
 from ..stein import SteinOperator
 from ..supports import Support
 from .averages import (
@@ -46,21 +44,15 @@ from .averages import (
 from .batches import Run, Setup, run
 from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
-from .checks import check_model, check_possible, checked_latent, kinds, latent_shapes, row_digests
-from .convergence import judge, refuse, refuse_all, said_of_unconverged
+from .convergence import judge, refuse, refuse_all, unconverged_warning
 from .exact import exact_estimate, exact_parts
-from .lengths import LEAST_STEPS, Group, joined, length_groups
+from .lengths import LEAST_STEPS, Group, join_groups, length_groups
 from .losses import Asks, asks, chain_losses, loss_fields, watch_of
-from .rerun import First, run_again, said_of_reruns
-from .result import ScoreEstimate
+from .plans import check_latent, check_start, choose_sampler, kinds, make_plan, real_size
+from .rerun import First, rerun_note, run_again
+from .result import ScoreEstimate, row_digests
 from .unbiased import check_linear, pair_plan, unbiased_estimate, unbiased_pairs
 
-WARMUP, DRAWS, CHAINS = 200, 400, 2
-# draws of a discrete latent below which one chain is run, since another would cost a warm-up of its
-# own
-SHORT = 50
-BATCHES = 20  # batch means over all chains, at least
-LONGEST_BATCH = 50  # draws that exist at a time
 INDEPENDENT = 5  # draws of a batch from which the means of two are taken as independent
 
 
@@ -114,7 +106,7 @@ def estimate_scores(
     wanted_losses = locate_criteria(
         read_criteria(criteria), domain, {"": support}, data, [model], options.chains.exact
     )
-    with opened(options.run.engine) as place, progress_wanted(options.run.progress):
+    with opened(options.run.engine, options.run.progress) as place:
         setup = Setup(options.run.batch_size, place, as_checkpoint(options.run.checkpoint))
         common = Estimation(
             domain, data, operators, options.chains, options.run.seed, several, wanted_losses
@@ -197,9 +189,8 @@ def estimate(
             "it."
         )
     points = Point(data, None if wanted is None else wanted.values)  # type: ignore[arg-type]
-    z = remembered(
-        checked_latent, model, jnp.asarray(data[:1]), seen=partial(behaviour, model, data.shape[1])
-    )
+    given, look = (model, jnp.asarray(data[:1])), partial(behaviour, model, data.shape[1])
+    z = once(check_latent, given, partial(check_latent, *given), look)
     initial = chains.initial
     check_start(initial, z, model)
     with track("tuning", 1):
@@ -245,8 +236,8 @@ def estimate(
         check_modified(model, points, sampler)
     every = run(*run_options, batches, plan, setup, watch)
     judged = [judge(found, plan, anywhere) for found in every]
-    good = joined(groups, [one.converged for one in judged])
-    refuse_all(joined(groups, [one.faults for one in judged]), ids)
+    good = join_groups(groups, [one.converged for one in judged])
+    refuse_all(join_groups(groups, [one.faults for one in judged]), ids)
     if chains.control_variates == "auto" and not good.all():
         first = First(
             *run_options,
@@ -258,9 +249,12 @@ def estimate(
             watch,
         )
         every, judged = run_again(every, judged, first, common.seed, setup)
-        notes = (*notes, said_of_reruns(~good, joined(groups, [one.converged for one in judged])))
-    refuse(joined(groups, [one.faults for one in judged]), ids)
-    found, converged = quality(groups, every), joined(groups, [one.converged for one in judged])
+        notes = (*notes, rerun_note(~good, join_groups(groups, [one.converged for one in judged])))
+    refuse(join_groups(groups, [one.faults for one in judged]), ids)
+    found, converged = (
+        quality(groups, every),
+        join_groups(groups, [one.converged for one in judged]),
+    )
     averages, remark = better_averages(every, plan, [good[group.rows] for group in groups])
     if remark:
         notes, plan = (*notes, remark), plan._replace(control=False)
@@ -290,10 +284,10 @@ def estimate(
         criteria, chain_losses(criteria, watch, data, groups, every, averages, wanted)
     )
     if not converged.all():
-        warn(said_of_unconverged(converged, found.rhat, found.ess, ids))
+        warn(unconverged_warning(converged, found.rhat, found.ess, ids))
     return ScoreEstimate(
         **score_fields(groups, parts, several),
-        method=f"{sampler}, {plan}, {means_used(model, plan, points)}",
+        method=f"{sampler}, {plan}, {kind_of_means(model, plan, points)}",
         rhat=found.rhat,
         ess=found.ess,
         acceptance=found.acceptance,
@@ -303,6 +297,51 @@ def estimate(
         notes=(*notes, *own_notes),
         **fields,
     )
+
+
+def check_model(model: Any) -> None:
+    if isinstance(model, type) or not isinstance(model, LatentVariableModel):
+        raise TypeError(
+            f"model: expected an instance of a lksd.models.LatentVariableModel; got {model!r}. "
+            "Subclass it, and create one."
+        )
+    if not isinstance(model, (Simulates, Starts)):
+        raise TypeError(
+            f"model: {model} has neither sample(key) nor initial(key, x), so the shape of z is "
+            "unknown. Add one of them."
+        )
+    if not model.normalised and not isinstance(model, SimulatesLikelihood):
+        raise ValueError(
+            f"model: {model} declares a likelihood whose normaliser depends on z, and "
+            "sample_likelihood(key, z) is missing. Add it, so that the exchange algorithm can be "
+            "used, or normalise the likelihood."
+        )
+
+
+def check_possible(model, x: np.ndarray, ids: np.ndarray) -> None:
+    """Every word of every document, or value of every observation, can come from the model, where
+    it can say so.
+    """
+    where = np.argwhere(model.impossible(x))
+    if len(where):
+        document, position = (int(i) for i in where[0])
+        word, vocabulary = int(x[document, position]), model.vocabulary
+        name = "" if vocabulary is None else f" ({vocabulary.words[word]!r})"
+        whole, part = (
+            ("document", "word")
+            if isinstance(model, LDA) or model.vocabulary is not None
+            else ("observation", "value")
+        )
+        named = (
+            numbered(document, whole)
+            if ids[document] == document
+            else f"the {whole} with index {ids[document]}"
+        )
+        raise ValueError(
+            f"x: {part} {word}{name} in {named} has probability zero under {model}, and so has the "
+            f"{whole} ({len(set(where[:, 0].tolist()))} such {whole}s). Smooth the model's "
+            f"probabilities, or remove the {part}."
+        )
 
 
 def with_columns(scores: ScoreEstimate, order: Any) -> ScoreEstimate:
@@ -362,10 +401,10 @@ def quality(groups: list[Group], every: list[Run]) -> Run:
     """Of the chains of all observations; the averages stay with the groups."""
     nothing: Any = None
     told = [found._replace(plain=nothing, controlled=nothing) for found in every]
-    return jax.tree.map(lambda *parts: joined(groups, list(parts)), *told)
+    return jax.tree.map(lambda *parts: join_groups(groups, list(parts)), *told)
 
 
-def means_used(model, plan: Plan, points: Point) -> str:
+def kind_of_means(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
     return (
@@ -373,96 +412,3 @@ def means_used(model, plan: Plan, points: Point) -> str:
         if plan.averaged and isinstance(at_first(model, points), AveragesRatios)
         else "plain means"
     )
-
-
-def check_start(initial, z, model) -> None:
-    if isinstance(initial, UniformStart):
-        if kinds(z) != {"integer"} or not isinstance(model, DiscreteLatent):
-            raise ValueError(
-                f"initial: UniformStart() needs a discrete latent and n_latent_values; {model} has "
-                "no such latent."
-            )
-    elif initial is not None:
-        if kinds(z) != {"real"}:
-            raise ValueError(
-                "initial: expected a latent of reals; this one has integers. Give the model "
-                "initial(key, x)."
-            )
-        try:
-            jax.eval_shape(lambda key, u: initial(key, u, model), jax.random.key(0), z)
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"initial: expected one number, or one for each of the {real_size(z)} latent "
-                "coordinates."
-            ) from error
-
-
-def choose_sampler(sampler, model, kinds_of_latent: set[str]) -> Sampler:
-    """The one given, checked against the latent, or the default for it."""
-    if not model.normalised and "integer" in kinds_of_latent:
-        raise ValueError(
-            f"model: {model} has a likelihood with an unknown normaliser and integers in its "
-            "latent; there is no sampler for both. Normalise the likelihood, or sum the integers "
-            "out."
-        )
-    if not model.normalised and not isinstance(sampler or Exchange(), Exchange):
-        raise ValueError(
-            f"sampler: the likelihood of {model} has an unknown normaliser that depends on z, with "
-            f"which {type(sampler).__name__} would draw from a wrong posterior. Use Exchange(), by "
-            "estimate_scores for this model alone."
-        )
-    if isinstance(sampler, Exchange) and not isinstance(model, SimulatesLikelihood):
-        raise ValueError(
-            f"sampler: Exchange() needs sample_likelihood(key, z), which {model} lacks. Use HMC() "
-            "or NUTS()."
-        )
-    whole = (Exact, Gibbs, WithinGibbs)  # these know what to do with integers
-    if kinds_of_latent == {"real", "integer"}:
-        return sampler if isinstance(sampler, whole) else WithinGibbs(sampler or HMC())
-    if kinds_of_latent == {"integer"}:
-        if sampler is not None and not isinstance(sampler, whole):
-            raise ValueError(
-                f"sampler: {type(sampler).__name__} needs a real latent; that of {model} is "
-                "discrete. Use Gibbs() or Exact()."
-            )
-        return sampler or (Exact() if isinstance(model, HasPosterior) else Gibbs())
-    if (
-        sampler is None
-        and model.normalised
-        and not (model.tunable and isinstance(model, Simulates))
-    ):
-        return AdaptiveHMC()
-    return sampler or (HMC() if model.normalised else Exchange())
-
-
-@float64
-def takes_gradients(model, data: np.ndarray) -> bool:
-    """Whether NUTS and HMC can sample the model's posterior: a real latent and a normalised
-    likelihood.
-    """
-    model = float64_leaves(model)
-    return model.normalised and kinds(latent_shapes(model, jnp.asarray(data))) == {"real"}
-
-
-def real_size(z) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(split_latent(z)[0]))
-
-
-def make_plan(options: Chains, control: bool, width: int) -> tuple[Plan, tuple[str, ...]]:
-    """The lengths made to divide: chains x batches x draws of a batch."""
-    warmup = WARMUP if options.warmup is None else options.warmup
-    draws = DRAWS if options.draws is None else options.draws
-    few = draws < SHORT and not width
-    chains = min(1 if few else CHAINS, draws) if options.chains is None else options.chains
-    each = -(-draws // chains)
-    batches = min(max(-(-BATCHES // chains), -(-each // LONGEST_BATCH)), each)
-    plan = Plan(chains, warmup, batches, -(-each // batches), control)
-    fitted_on = (chains - 1) * plan.batches * plan.batch_draws
-    notes: tuple[str, ...] = ()
-    if control and fitted_on < 2 * width + 4:
-        plan = plan._replace(control=False)
-        notes = (
-            f"control variates need {2 * width + 4} draws in the other chains and have "
-            f"{fitted_on}, so the plain means are used.",
-        )
-    return plan, notes

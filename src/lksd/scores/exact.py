@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._jax import in_parts, program, remembered
+from .._jax import in_parts, once, program
 from ..criteria.base import Additive, Losses
 from ..models.base import (
     HasMarginal,
@@ -23,9 +23,9 @@ from ..models.base import (
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .averages import Targets, average, operator_averages
-from .checks import shape_of
-from .lengths import EXACT_STEPS, joined, length_groups, padded
+from .lengths import EXACT_STEPS, join_groups, length_groups, pad_groups
 from .losses import exact_losses, ratio_losses
+from .plans import shape_of
 from .result import ScoreEstimate
 
 BATCH, FEW, MOST = 64, 16, 4_096  # observations of a step, of one with ratios, and of a program
@@ -88,8 +88,9 @@ def check_exact(model: Any, points, values=None) -> None:
     """The exact score, or the ratios at ``values``, can be computed at the observation and has its
     shape.
     """
-    given = (jnp.asarray(points),) if values is None else (jnp.asarray(points), jnp.asarray(values))
-    shape = remembered(exact_shape, model, *given, seen=partial(behaviour, model, points.shape[1]))
+    given = model, jnp.asarray(points), *(() if values is None else (jnp.asarray(values),))
+    look = partial(behaviour, model, points.shape[1])
+    shape = once(exact_shape, given, partial(exact_shape, *given), look)
     if values is None and shape != points.shape[1:]:
         raise ValueError(
             f"model: expected an exact score of shape {points.shape[1:]}; {model} returned {shape}."
@@ -120,24 +121,25 @@ def exact_parts(
             )
             for group in groups
         ]
-        scores = [padded(groups, list(own)) for own in zip(*(one for one, _ in parts), strict=True)]
+        scores = [
+            pad_groups(groups, list(own)) for own in zip(*(one for one, _ in parts), strict=True)
+        ]
         ratios = [
-            Losses(*(joined(groups, list(part)) for part in zip(*each, strict=True)))
+            Losses(*(join_groups(groups, list(part)) for part in zip(*each, strict=True)))
             for each in zip(*(own for _, own in parts), strict=True)
         ]
     else:
-        if exact_score(model) is None:
+        if not isinstance(model, (HasMarginalScore, HasMarginal)):
             return None
         check_exact(model, data[:1])
         scores = [in_parts(partial(_scores, model), (data,), BATCH, MOST)]
-    finite = np.all(
-        [np.isfinite(score).all(tuple(range(1, score.ndim))) for score in scores], axis=0
-    )
-    if not finite.all():
-        raise ValueError(
-            f"model: the exact score of {model} is not finite at observation "
-            f"{ids[np.argmin(finite)]}. Check its parameters."
-        )
+    for score in scores:
+        finite = np.isfinite(score.reshape(len(score), -1)).all(1)
+        if not finite.all():
+            raise ValueError(
+                f"model: the exact score of {model} is not finite at observation "
+                f"{ids[np.argmin(finite)]}. Check its parameters."
+            )
     losses = exact_losses(criteria, model, data, ratios)
     return None if losses is None else (scores, losses)
 

@@ -18,28 +18,21 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from .._jax import compiled, float64, remembered
+from .._jax import compiled, float64, once
 from .._keys import simulation_key
 from .._text import reason_of
 from .._validation import warn
 from ..models import PosteriorPredictive
-from ..models.base import (
-    Discrete,
-    HasGibbs,
-    HasPosterior,
-    Simulates,
-    float64_leaves,
-    kind_of,
-    of_length,
-)
+from ..models.base import Discrete, HasGibbs, HasPosterior, Simulates, float64_leaves, kind_of
 from ..models.behaviour import behaviour
+from ..models.simulation import of_length
 from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
 from .chains import Point, conditional_score, control_variate, model_at
-from .checks import check_model, checked_latent, kinds, latent_shapes
-from .estimate import choose_sampler
+from .estimate import check_model
 from .exact import check_exact, exact_at, exact_score, has_exact_ratios
+from .plans import check_latent, choose_sampler, kinds, latent_shapes
 from .result import ScoreEstimate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
@@ -148,12 +141,12 @@ def check_identity(
         )
     if len(draws.x) < FEWEST[True] // 2:  # nearly all outside the coordinates' domain
         return ()
-    test = fitted(model, draws, rng)
+    test = make_test(model, draws, rng)
     candidates = suspects(test.statistics(draws, own=True), len(draws.x))
     if not candidates:
         return ()
     fresh, _ = several(simulate)
-    return confirmed(candidates, test.statistics(fresh, own=False), len(fresh.x))
+    return confirm(candidates, test.statistics(fresh, own=False), len(fresh.x))
 
 
 def program(*arguments):
@@ -180,16 +173,15 @@ def several(simulate) -> tuple[Draws, float]:
 
 def way_of(model: Any, point, exact: bool | None, sampler) -> Way:
     length, discrete = point.shape[1], isinstance(model, Discrete)
-    look = partial(behaviour, model, length)
+    given, look = (model, point), partial(behaviour, model, length)
     if exact is not False and (
         has_exact_ratios(model, length, exact) if discrete else exact_score(model) is not None
     ):
         check_exact(model, point, neighbours(model, point))
-        remembered(latent_shapes, model, point, seen=look)
+        once(latent_shapes, given, partial(latent_shapes, *given), look)
         return Way(length, exact=True, move=None)
-    chosen = choose_sampler(
-        sampler, model, kinds(remembered(checked_latent, model, point, seen=look))
-    )
+    latent = once(check_latent, given, partial(check_latent, *given), look)
+    chosen = choose_sampler(sampler, model, kinds(latent))
     sweeps = isinstance(chosen, (Gibbs, WithinGibbs)) and isinstance(model, HasGibbs)
     move = (
         "gibbs"
@@ -294,11 +286,13 @@ class Test(NamedTuple):
         return found
 
 
-def fitted(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
+def make_test(model: Any, draws: Draws, rng: np.random.Generator) -> Test:
     size = int(model.n_values) if isinstance(model, Discrete) else None
     residual = regression(draws.x, draws.u, rng) if kind_of(model) == "reals" else None
     test = Test(size, model.directional, residual)
-    return test._replace(frames=tuple(chart.framed(rng) for chart in test.charts(draws, own=True)))
+    return test._replace(
+        frames=tuple(chart.make_frame(rng) for chart in test.charts(draws, own=True))
+    )
 
 
 class Candidate(NamedTuple):
@@ -330,7 +324,7 @@ def suspects(found: list[Statistics], m: int) -> list[Candidate]:
     return sorted(beyond, key=lambda one: -abs(one.t))[:CANDIDATES]
 
 
-def confirmed(candidates: list[Candidate], found: list[Statistics], m: int) -> tuple[str, ...]:
+def confirm(candidates: list[Candidate], found: list[Statistics], m: int) -> tuple[str, ...]:
     """The simplest of the statistics that fail on fresh draws too, in the same direction."""
     limit = -stdtrit(m - 1, STRICT / len(candidates))
     for _, family, number, t in sorted(candidates):

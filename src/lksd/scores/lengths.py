@@ -53,7 +53,7 @@ def length_groups(x: np.ndarray, steps: float) -> list[Group]:
     return [*found, Group(rows, int(lengths[rows].max()))][::-1]
 
 
-def joined(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
+def join_groups(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
     """One array of all observations from those (k, ...) of the groups."""
     whole = np.empty(
         (sum(len(group.rows) for group in groups), *parts[0].shape[1:]), parts[0].dtype
@@ -63,7 +63,7 @@ def joined(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
     return whole
 
 
-def padded(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
+def pad_groups(groups: list[Group], parts: list[np.ndarray]) -> np.ndarray:
     """The same for arrays (k, D, ...) with as many positions as each group has; zeros beyond."""
     if len(groups) == 1:
         return parts[0]
@@ -129,7 +129,7 @@ class BatchMeans:
         return getattr(np.asarray(self), name)
 
 
-def projected(means: Any, rows: Int[np.ndarray, " k"], slopes: np.ndarray) -> np.ndarray:
+def project(means: Any, rows: Int[np.ndarray, " k"], slopes: np.ndarray) -> np.ndarray:
     """The inner products (k, C, B) of batch means of some observations with the slopes (k, D, ...)
     there.
     """

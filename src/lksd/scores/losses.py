@@ -16,7 +16,7 @@ from ..criteria.base import Additive, Losses
 from .averages import Averages, Targets
 from .batches import Run
 from .chains import NOTHING, Plan, Watch
-from .lengths import Group, joined
+from .lengths import Group, join_groups
 
 MOST_CONTROLS = 150  # products of latents among the control variates, beyond which squares are used
 BATCH, MOST = 16, 4_096  # observations of a step, and of a program
@@ -129,7 +129,9 @@ def chain_losses(
             ]
         )
     return [
-        Losses(*(joined(groups, [getattr(one, name) for one in each]) for name in Losses._fields))
+        Losses(
+            *(join_groups(groups, [getattr(one, name) for one in each]) for name in Losses._fields)
+        )
         for each in zip(*parts, strict=True)
     ]
 

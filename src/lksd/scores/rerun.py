@@ -29,7 +29,7 @@ from .._keys import rerun_keys, tuning_key
 from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
 from .averages import Averages, average
-from .batches import Groups, Run, Setup, Work, chain_work, in_batches, keep, kept
+from .batches import Groups, Run, Setup, Work, chain_work, form_of_run, in_batches, keep
 from .chains import NOTHING, Plan, Point, Watch, run_batch
 from .convergence import Judgement, judge
 
@@ -100,7 +100,7 @@ def run_group_again(
         points = at_rows(own, left)._replace(starts=ends)  # type: ignore[arg-type]
         sampler = float64_leaves(sampler_of(number, first, own.x.shape[1], plan.warmup, seed))
         initial = first.initial if number == 0 else None
-        form = Again(kept(plan, first.watch), 0)  # type: ignore[arg-type]
+        form = Again(form_of_run(plan, first.watch), 0)  # type: ignore[arg-type]
         fixed = (first.model, sampler, initial)
         work = chain_work(fixed, first.watch, plan, keep_all, form)
         (again,) = in_batches(work, [(points, rerun_keys(seed, ids[left], number))], setup)
@@ -133,17 +133,17 @@ def sampler_of(number: int, first: First, dim: int, warmup: int, seed: int) -> S
     """The sampler of an attempt."""
     model, sampler = first.model, first.sampler
     if not first.real:
-        return shortened(sampler) if number == 0 else sampler
+        return shorten(sampler) if number == 0 else sampler
     if number == 0 or not (model.tunable and isinstance(model, Simulates)):
         return AdaptiveHMC(adapting=warmup)
     tuned = HMC().tuned(model, tuning_key(seed), dim)
     return AdaptiveHMC(adapting=warmup, factor=tuned.factor)
 
 
-def shortened(sampler: Sampler) -> Sampler:
+def shorten(sampler: Sampler) -> Sampler:
     """With a smaller step, where it has steps."""
     if isinstance(sampler, WithinGibbs):
-        return WithinGibbs(shortened(sampler.reals))
+        return WithinGibbs(shorten(sampler.reals))
     if getattr(sampler, "step_size", None) is None:
         return sampler
     return eqx.tree_at(lambda one: one.step_size, sampler, replace_fn=lambda step: step / SHORTER)
@@ -197,7 +197,7 @@ def coarse_averages(found: Averages, plan: Plan) -> Averages:
     )
 
 
-def said_of_reruns(failed: np.ndarray, converged: np.ndarray) -> str:
+def rerun_note(failed: np.ndarray, converged: np.ndarray) -> str:
     """How many observations were run again, and with what success."""
     count, left = int(failed.sum()), int((~converged).sum())
     if count == 1:

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
-from inspect import signature
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
+from jaxtyping import Real, UInt64
 
-from .._jax import is_ours
-from .._storage import NOT_ARRAYS, arrays_checksum, read_arrays, write_whole
 from .._text import Table, rhat_text, visible
 from ..stein import Langevin, SteinOperator
-from ..stein.base import REGISTERED
 from ..supports import Support
-from .lengths import BatchMeans
+from .files import BY_ROW, PARTS, read_scores, write_scores
 
-PARTS = ("score", "mcse", "batch_means")
-BY_ROW = (
-    "index",
-    "rhat",
-    "ess",
-    "acceptance",
-    "divergences",
-    "meeting_times",
-    "converged",
-    "observed",
-    "losses",
-    "loss_errors",
+ODD, FIRST, SECOND = (
+    np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-SCHEMA, READABLE = 4, (2, 3, 4)
-CHECKED = 4  # the schema from which files hold a checksum
-TABLES = ("meeting_times", "losses", "loss_errors")  # with a second axis
-TEXTS = ("notes", "columns", "criteria")
-# of arrays; others are real
-KINDS = {
-    "index": "iu",
-    "divergences": "iu",
-    "meeting_times": "iu",
-    "converged": "b",
-    "observed": "u",
-}
+WORK = 2**22  # numbers that are mixed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,243 +272,64 @@ class ScoreEstimate:
         return "\n".join([*lines, *(f"Note: {visible(note)}" for note in self.notes)])
 
 
-# ------------------------------------------------------------- files
-
-
-def write_scores(scores: ScoreEstimate, path: str | Path) -> None:
-    given = {
-        f.name: getattr(scores, f.name)
-        for f in fields(scores)
-        if f.name not in (*PARTS, "operator", "support")
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    for name in PARTS:
-        for number, array in enumerate(scores.part(name)):
-            given |= as_arrays(f"{name}_{number}", array)
-    settings = []
-    for number, one in enumerate(scores.operators):
-        plain, arrays = operator_record(one)
-        settings.append(plain)
-        given |= {f"{name}_{number}": array for name, array in arrays.items()}
-    given["operators"] = json.dumps(
-        {"several": isinstance(scores.operator, tuple), "each": settings}
-    )
-    if scores.support is not None:
-        given["support"] = json.dumps(asdict(scores.support))
-    given |= {name: json.dumps(given[name]) for name in TEXTS if name in given}
-    every = {name: np.asarray(value) for name, value in (given | {"schema": SCHEMA}).items()}
-    file = io.BytesIO()
-    np.savez(file, checksum=arrays_checksum(every), **every)  # type: ignore[arg-type]
-    write_whole(path, file.getvalue())
-
-
-def operator_record(operator: SteinOperator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The name of an operator's class with the fields that make it again, and those of them that
-    are arrays.
-    """
-    kind = type(operator)
-    if REGISTERED[kind.__name__] is not kind and is_ours(REGISTERED[kind.__name__]):
-        raise ValueError(
-            f"operator: {kind.__name__} is the name of a class of lksd.stein, as which it would be "
-            "read. Rename yours."
-        )
-    plain: dict[str, Any] = {"kind": kind.__name__}
-    arrays: dict[str, np.ndarray] = {}
-    for name in constructor(kind):
-        value = getattr(operator, name, ...)
-        if isinstance(value, (np.generic, np.ndarray, jax.Array)):
-            value = np.asarray(value)
-        if name not in (*PARTS, "kind") and isinstance(value, np.ndarray) and value.ndim:
-            arrays[name] = value
-        elif name not in (*PARTS, "kind") and is_plain(
-            value := value.item() if isinstance(value, np.ndarray) else value
-        ):
-            plain[name] = value
-        else:
-            raise ValueError(
-                f"operator: {kind.__name__} cannot be saved; expected a field {name!r} that is a "
-                "number, a string, a tuple of them or an array, for the argument of that name. The "
-                f"names {', '.join(PARTS)} and kind are taken."
-            )
-    return plain, arrays
-
-
-def is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, str, type(None))) or (
-        isinstance(value, tuple) and all(map(is_plain, value))
-    )
-
-
-def constructor(kind: type) -> list[str]:
-    """The names of the arguments from which a class makes its instances."""
-    return list(signature(kind.__init__).parameters)[1:]  # type: ignore[misc]
-
-
-def read_operator(settings: dict[str, Any], number: int, record: dict[str, Any]) -> SteinOperator:
-    """The inverse of ``operator_record``."""
-    name = settings.pop("kind")
-    if name not in REGISTERED:
-        raise ImportError(
-            f"the scores belong to the operator {name}, a class that is not known here. Import the "
-            "module that has it"
-        )
-    kind: Any = REGISTERED[name]
-    arrays = {
-        field: record.pop(f"{field}_{number}")
-        for field in constructor(kind)
-        if f"{field}_{number}" in record
-    }
-    return kind(**{field: as_tuples(value) for field, value in settings.items()}, **arrays)
-
-
-def as_tuples(value: Any) -> Any:
-    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
-
-
-def as_arrays(name: str, values: Any) -> dict[str, np.ndarray]:
-    """An array by its name; those of groups of documents one by one, with the rows that
-    they have.
-    """
-    if not isinstance(values, BatchMeans):
-        return {name: values}
-    each = enumerate(zip(values.rows, values.parts, strict=True))
-    return {
-        f"{name}_{kind}_{number}": array
-        for number, pair in each
-        for kind, array in zip(("rows", "part"), pair, strict=True)
-    }
-
-
-def from_arrays(name: str, record: dict[str, Any]) -> Any:
-    """The inverse of ``as_arrays``."""
-    if name in record:
-        return record.pop(name)
-    numbers = range(sum(key.startswith(f"{name}_rows_") for key in record))
-    rows, parts = (
-        tuple(record.pop(f"{name}_{kind}_{number}") for number in numbers)
-        for kind in ("rows", "part")
-    )
-    found = np.sort(np.concatenate(rows))
-    if not np.array_equal(found, np.arange(len(found))) or [len(one) for one in rows] != [
-        len(part) for part in parts
-    ]:
-        raise ValueError(f"the groups of {name} do not belong together")
-    return BatchMeans(rows, parts)
-
-
 def load_scores(path: str | Path) -> ScoreEstimate:
     """Read scores written by ``ScoreEstimate.save``. A file that was cut, changed or damaged since
     is refused.
     """
-    try:
-        record: dict[str, Any] = read_arrays(Path(path))
-    except FileNotFoundError:
-        raise
-    except NOT_ARRAYS as error:
+    return read_scores(path, ScoreEstimate)
+
+
+# ---------------------------------------- which observations scores belong to: a digest of each
+
+
+def row_digests(x: Real[np.ndarray, "n D"]) -> UInt64[np.ndarray, " n"]:
+    """64 bits of each observation: its numbers, and where they stand. Positions after the end of a
+    document do not count.
+    """
+    found, step = np.empty(len(x), np.uint64), max(1, WORK // max(x.shape[1], 1))
+    places = mix(np.asarray(np.arange(1, x.shape[1] + 1, dtype=np.uint64) * ODD))
+    for start in range(0, len(x), step):
+        part = x[start : start + step]
+        whole = np.issubdtype(x.dtype, np.integer)
+        # which has one zero, where there are two
+        values = part.astype(np.int64) if whole else part.astype(np.float64) + 0.0
+        mixed = mix(np.ascontiguousarray(values).view(np.uint64) ^ places)
+        own = np.where(part >= 0, mixed, np.uint64(0)) if whole else mixed
+        found[start : start + step] = mix(np.asarray(np.sum(own, axis=1, dtype=np.uint64)))
+    return found
+
+
+def mix(bits: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64: every bit that comes in changes half of those that go out."""
+    bits = (bits ^ (bits >> np.uint64(30))) * FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * SECOND
+    return bits ^ (bits >> np.uint64(31))
+
+
+def check_observed(
+    title: str, wanted: UInt64[np.ndarray, " n"], x: Real[np.ndarray, "m D"]
+) -> None:
+    """Refuse observations that are not those whose digests are ``wanted``, in their order."""
+    expected = (
+        f"x: expected the {len(wanted)} observations that the {title} belong to, in their order"
+    )
+    if len(x) != len(wanted):
         raise ValueError(
-            f"{path}: expected scores written by ScoreEstimate.save; it is no such file. Check the "
-            "path."
-        ) from error
-    schema, stored = record.get("schema"), record.pop("checksum", None)
-    if (
-        schema is None
-        or schema.shape
-        or schema.dtype.kind not in "iu"
-        or int(schema) not in READABLE
-        or "score_0" not in record
-    ):
-        raise ValueError(
-            f"{path}: expected scores of schema {SCHEMA}; got something else. Estimate them again."
+            f"{expected}; got {len(x)}. Take the scores of these alone by .at(index), or estimate "
+            "them anew."
         )
-    try:
-        if int(schema) >= CHECKED if stored is None else str(stored) != arrays_checksum(record):
-            raise ValueError("the content is not what was written")
-        scores = from_record(record)
-        check_whole(scores)
-    except (
-        AttributeError,
-        ImportError,
-        IndexError,
-        KeyError,
-        OverflowError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        # files without a checksum are of our own operators
-        if isinstance(error, ImportError) and stored is not None:
-            raise ImportError(f"{path}: {error}, and load them again.") from error
+    found = row_digests(x)
+    other = found != wanted
+    if not other.any():
+        return
+    first = int(np.argmax(other))
+    if np.array_equal(np.sort(found), np.sort(wanted)):
+        place = int(np.argmax(wanted == found[first]))
         raise ValueError(
-            f"{path}: the scores are damaged ({error}). Take a copy of the file, or estimate them "
-            "again."
-        ) from error
-    return scores
-
-
-def from_record(record: dict[str, Any]) -> ScoreEstimate:
-    """Scores from the arrays of a file."""
-    listed = record.pop("schema") >= CHECKED
-    saved = json.loads(str(record.pop("operators")))
-    operators = [
-        read_operator(settings, number, record) for number, settings in enumerate(saved["each"])
-    ]
-    parts = {
-        name: tuple(from_arrays(f"{name}_{number}", record) for number in range(len(operators)))
-        for name in PARTS
-    }
-    several = saved["several"]
-    texts = {
-        name: json.loads(str(record.pop(name))) if listed else record.pop(name)
-        for name in TEXTS
-        if name in record
-    }
-    plain: dict[str, Any] = {
-        name: tuple(str(text) for text in value) for name, value in texts.items()
-    }
-    support = json.loads(str(record.pop("support", "null")))
-    if support is not None:
-        plain["support"] = Support(
-            tuple(support["lower"]), tuple(support["upper"]), support["simplex"]
+            f"{expected}; got the same in another order: row {first} of x is row {place} of the "
+            "scores. Put x in the order of the scores, or the scores in that of x by .at(index)."
         )
-    plain |= {"seed": int(record["seed"]), "method": str(record["method"])}
-    plain |= {
-        name: bool(record.get(name, False)) for name in ("two_starts", "exchangeable", "graphs")
-    }
-    plain |= {name: part if several else part[0] for name, part in parts.items()}
-    return ScoreEstimate(**(record | plain), operator=tuple(operators) if several else operators[0])
-
-
-def check_whole(scores: ScoreEstimate) -> None:
-    """Arrays of the sizes and kinds that belong together, also in files without a checksum."""
-    n = len(scores.index)
-    for name in BY_ROW:
-        value, kinds = getattr(scores, name), KINDS.get(name, "f")
-        if value is not None and (
-            value.dtype.kind not in kinds
-            or value.shape[:1] != (n,)
-            or value.ndim > 1 + (name in TABLES)
-        ):
-            raise ValueError(f"{name} has type {value.dtype} and shape {value.shape}")
-    for name in ("losses", "loss_errors"):
-        width = None if getattr(scores, name) is None else getattr(scores, name).shape[1:]
-        if width not in ((len(scores.criteria),), None if not scores.criteria else ()):
-            raise ValueError(f"{name} are not those of {len(scores.criteria)} criteria")
-    if not n or (scores.index < 0).any() or (scores.divergences < 0).any() or scores.seed < 0:
-        raise ValueError("an id, a count or the seed is negative, or nothing is there")
-    for score, error, means in zip(*(scores.part(name) for name in PARTS), strict=True):
-        if (
-            score.dtype != np.float64
-            or score.ndim < 2
-            or score.shape[0] != n
-            or error.shape != score.shape
-        ):
-            raise ValueError(
-                f"scores of shape {score.shape} and errors of shape {error.shape} for {n} "
-                "observations"
-            )
-        if not np.isfinite(score).all() or not (error >= 0).all():
-            raise ValueError("scores are not finite, or errors not positive")
-        if (means.shape[:1], means.shape[3:]) != ((n,), score.shape[1:]):
-            raise ValueError(
-                f"batch means of shape {means.shape} for scores of shape {score.shape}"
-            )
+    raise ValueError(
+        f"{expected}; {int(other.sum())} of the rows of x differ, the first of them row {first}. "
+        "Give the data as they were then, or estimate the scores anew."
+    )

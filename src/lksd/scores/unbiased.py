@@ -19,7 +19,7 @@ from ..stein import SteinOperator
 from .averages import Averages, Targets, average, operator_averages, score_fields
 from .batches import Groups, Setup, Work, in_batches
 from .chains import Plan, Point, begin, conditional_score, model_at
-from .lengths import Group, joined
+from .lengths import Group, join_groups
 from .result import ScoreEstimate
 
 LIMIT = 10_000  # steps after which chains that have not met are given up, at least
@@ -147,10 +147,10 @@ def unbiased_pairs(
     every = in_batches(
         Work(run_pairs, fixed, plan, all_of, Reduced(leaf, leaf, leaf)), batches, setup
     )
-    return [checked_pairs(found, plan, own) for found, own in zip(every, ids, strict=True)]
+    return [check_pairs(found, plan, own) for found, own in zip(every, ids, strict=True)]
 
 
-def checked_pairs(found: Any, plan: PairPlan, ids: np.ndarray) -> Pairs:
+def check_pairs(found: Any, plan: PairPlan, ids: np.ndarray) -> Pairs:
     finite = np.isfinite(found.scores).all((1, 2))
     if not finite.all():
         raise ValueError(
@@ -200,7 +200,7 @@ def unbiased_estimate(
             operator_averages(pairs.averages, operators, wanted.of(group))
             for pairs, group in zip(found, groups, strict=True)
         ]
-    waits = joined(groups, [pairs.waits for pairs in found])
+    waits = join_groups(groups, [pairs.waits for pairs in found])
     unknown = np.full(len(waits), np.nan)
     return ScoreEstimate(
         **score_fields(groups, parts, several),

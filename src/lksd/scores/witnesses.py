@@ -141,7 +141,7 @@ class Chart(NamedTuple):
     def label(self, number: int) -> str:
         return f"{self.name}[{number}]" if number < self.of_x else f"u[{number - self.of_x}]"
 
-    def framed(self, rng: np.random.Generator) -> Frame:
+    def make_frame(self, rng: np.random.Generator) -> Frame:
         own = unit_of(self.w)
         return frame(self, own, self.w if self.sphere else own(self.w), rng)
 
@@ -163,7 +163,9 @@ class Chart(NamedTuple):
         )
         found += self.along(s, w, kept.along, "random direction {}".format, ALONG)
         return (
-            found if self.sphere else [*found, crossed("the score", scaled, standard, self, kept)]
+            found
+            if self.sphere
+            else [*found, cross_statistics("the score", scaled, standard, self, kept)]
         )
 
     def along(self, s, w, unit: Unit, place: Callable[[int], str], order: int) -> list[Statistics]:
@@ -214,7 +216,7 @@ class Neighbours(NamedTuple):
     def label(self, number: int) -> str:
         return f"x[{number}]"
 
-    def framed(self, rng: np.random.Generator) -> Frame:
+    def make_frame(self, rng: np.random.Generator) -> Frame:
         own = unit_of(self.w.astype(np.float64))
         return frame(self, own, own(self.w), rng)
 
@@ -232,7 +234,7 @@ class Neighbours(NamedTuple):
             )
         return [
             *found,
-            crossed(name.format("sin w"), changes["sin w"], kept.own(self.w), self, kept),
+            cross_statistics(name.format("sin w"), changes["sin w"], kept.own(self.w), self, kept),
         ]
 
     def changes(self, unit: Unit) -> dict[str, Float[np.ndarray, "m D"]]:
@@ -259,7 +261,7 @@ def frame(chart: Any, own: Unit, w, rng: np.random.Generator) -> Frame:
     )
 
 
-def crossed(name: str, s, w, chart: Any, kept: Frame) -> Statistics:
+def cross_statistics(name: str, s, w, chart: Any, kept: Frame) -> Statistics:
     """What belongs to one coordinate, which has mean zero given the others, times a bounded
     function of another.
     """

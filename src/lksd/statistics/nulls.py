@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri
 
-from .resampling import Pairs
-from .ustatistic import jackknife_variance, u_statistic
+from .ustatistic import Pairs, jackknife_variance, u_statistic
 
 REPLICATES = 1_999
 MANY_MODELS, FEWER_REPLICATES = 10, 999  # of models, the resamples of whose Gram matrices take time
@@ -316,8 +315,6 @@ def quadratic_forms(
     forms = np.zeros(3 * (len(g) + 1,))  # g_k' H_c g_l
     forms[:-1, :-1, :-1] = np.einsum("kn,cnl->ckl", g, products)
     i, j = pairs
-
-    def form(c):
-        return forms[c, i, i] - 2 * forms[c, i, j] + forms[c, j, j]
-
-    return form(i) - form(j)
+    of_models = forms[:, i, i] - 2 * forms[:, i, j] + forms[:, j, j]  # g'H_c g, (C + 1, A)
+    every = np.arange(len(i))
+    return of_models[i, every] - of_models[j, every]

@@ -28,15 +28,14 @@ from scipy import sparse
 from .._jax import in_parts, program
 from ..kernels import BagOfWords
 from ..kernels.discrete import distances_from_products, values_at
-from .discrete import DiscreteOperator
+from .discrete import ROWS, DiscreteOperator, Sensitivity, chain_rule
 from .moves import Moves
-from .tiles import Sensitivity, Tiles, TileSums, chained, plus
+from .tiles import Tiles, TileSums, plus
 
 if TYPE_CHECKING:
     from .gram import Tiling
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
-ROWS = 256  # of a program
 LARGEST_TILE = 100  # documents: its square in float64 stays in a processor's cache
 
 
@@ -66,7 +65,7 @@ class Bags(NamedTuple):
         )
 
 
-class Crossed(NamedTuple):
+class Crossings(NamedTuple):
     """Where a move meets a word of another document: u'B there, for the few pairs where it is not
     zero.
     """
@@ -94,15 +93,15 @@ class Meeting(NamedTuple):
 
     x: Bags
     y: Bags
-    crossed_x: Crossed
-    crossed_y: Crossed
+    crossed_x: Crossings
+    crossed_y: Crossings
     lowest: int
     groups: int
     # the kernel after changes that sum to 2 lowest, 2 lowest + 1, ...
     profiles: Float[np.ndarray, "n H m"]
     corrections: Corrections
 
-    def swapped(self) -> Meeting:
+    def swap(self) -> Meeting:
         found = self.corrections
         return Meeting(
             self.y,
@@ -213,16 +212,16 @@ def meet(table: Float[np.ndarray, " T"], x: Bags, y: Bags) -> Meeting:
     )
 
 
-def cross(moves: Bags, others: Bags) -> Crossed:
+def cross(moves: Bags, others: Bags) -> Crossings:
     found = (moves.words @ others.counts.T).tocoo()
     move, document = found.coords
     table = np.zeros(found.shape, np.int32)
     table[move, document] = found.data
-    return Crossed(move, document, found.data, table)
+    return Crossings(move, document, found.data, table)
 
 
 def corrections(
-    table, x: Bags, y: Bags, distances, crossed_x: Crossed, crossed_y: Crossed
+    table, x: Bags, y: Bags, distances, crossed_x: Crossings, crossed_y: Crossings
 ) -> Corrections:
     shared = (x.words @ y.words.T).tocoo()  # u'w
     row, column = shared.coords
@@ -250,7 +249,7 @@ def kernel_table(kernel: BagOfWords, bags: Bags) -> Float[np.ndarray, " T"]:
     return np.asarray(values_at(kernel, np.arange(1 << longest.bit_length())))
 
 
-def grouped(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
+def group_weights(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     """The weights of the moves of each x_i, summed over those with the same change against each
     y_j; S is 1 where all are alike.
     """
@@ -279,22 +278,21 @@ def witness_values(meeting: Meeting) -> Float[np.ndarray, "S G n m"]:
     not yet right.
     """
     y, groups, profiles = meeting.y, meeting.groups, np.ascontiguousarray(meeting.profiles)
-    weights = np.ascontiguousarray(np.moveaxis(grouped(meeting.swapped()), 3, 0))  # (n, S, G, m)
+    weights = np.ascontiguousarray(np.moveaxis(group_weights(meeting.swap()), 3, 0))  # (n, S, G, m)
     values = np.zeros((len(y.stay), groups, len(profiles), len(y.squares)))
-    for group, documents in enumerate(reached(meeting).T):
+    for group, documents in enumerate(reachable_groups(meeting).T):
         # Most documents at once, or one by one where only those that repeat a word often have such
         # a change.
         for i in [slice(None)] if documents.mean() > 0.5 else np.flatnonzero(documents):
-            staying, moving = (
-                profiles[i, group - meeting.lowest],
-                profiles[i, group : group + groups],
+            moving = profiles[i, group : group + groups]
+            values[:, group, i] = np.einsum(
+                "sm,...m->s...m", y.stay, profiles[i, group - meeting.lowest]
             )
-            values[:, group, i] = np.einsum("sm,...m->s...m", y.stay, staying)
             values[:, group, i] += np.einsum("...sgm,...gm->s...m", weights[i], moving)
     return values
 
 
-def reached(meeting: Meeting) -> Bool[np.ndarray, "n G"]:
+def reachable_groups(meeting: Meeting) -> Bool[np.ndarray, "n G"]:
     """The groups that each x_i, or some move of it, belongs to."""
     x, crossed = meeting.x, meeting.crossed_x
     found, own = np.zeros((len(x.squares), meeting.groups), bool), x.own - meeting.lowest
@@ -308,8 +306,8 @@ def block(meeting: Meeting, values: Float[np.ndarray, "S G n m"]) -> Float[np.nd
     """h(x_i, y_j) for all models, from the witness values."""
     x, y, found = meeting.x, meeting.y, meeting.corrections
     h = x.stay[:, :, None] * values[:, -meeting.lowest]
-    weights = grouped(meeting)
-    for group in np.flatnonzero(reached(meeting).any(0)):
+    weights = group_weights(meeting)
+    for group in np.flatnonzero(reachable_groups(meeting).any(0)):
         h += weights[:, group] * values[:, group]
     cells = x.owner.take(found.move_x) * h.shape[2] + y.owner.take(found.move_y)
     for own, other, one in zip(x.weights, y.weights, h, strict=True):
@@ -328,13 +326,8 @@ def slopes(meeting: Meeting, values: Float[np.ndarray, "S G n m"], same: bool) -
         found = found._replace(
             change=np.where(x.owner[found.move_x] == y.owner[found.move_y], 0.0, found.change)
         )
-    n, m, own, owner = (
-        len(x.squares),
-        len(y.squares),
-        x.own - meeting.lowest,
-        x.owner.take(crossed.move),
-    )
-    before = (own.take(crossed.move) * n + owner) * m + crossed.document
+    n, m, own = len(x.squares), len(y.squares), x.own - meeting.lowest
+    before = (own.take(crossed.move) * n + x.owner.take(crossed.move)) * m + crossed.document
     after = before - crossed.overlap * (n * m)
     moves = []
     for value, weights in zip(values, y.weights, strict=True):
@@ -351,7 +344,7 @@ def sensitivity(
 ) -> Sensitivity:
     """From the slopes in the weights of the moves that differ to those at all positions."""
     at_moves = np.where(tokens >= 0, found.moves[:, np.maximum(tokens, 0)], 0.0)
-    return chained(
+    return chain_rule(
         operator,
         x,
         scores,
@@ -402,7 +395,7 @@ def ready_by_words(problem: WordProblem) -> Callable[[Tiles], TileSums]:
             if problem.sensitive:
                 new = {i: slopes(meeting, values, i == j)}
                 if i != j:
-                    swapped = meeting.swapped()
+                    swapped = meeting.swap()
                     new[j] = slopes(swapped, witness_values(swapped), False)
                 for k, one in new.items():
                     found[k] = plus(found[k], one) if k in found else one

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._documents import is_ragged, pad_scores
 from .._jax import float64, program
-from .._validation import check_finite, check_moderate, check_reals, to_numpy
+from .._validation import check_moderate, check_reals, to_numpy
 from ..kernels import Kernel, as_kernel
 
 ELEMENTWISE_TILE = 128  # rows of a tile, on a processor
@@ -103,7 +103,7 @@ class SteinOperator(eqx.Module):
             )
         if discrete:  # what stands at a position that does not exist is not read
             array = np.where((x >= 0).reshape(x.shape + (1,) * (array.ndim - x.ndim)), array, 0.0)
-        return check_moderate(name, check_finite(name, array))
+        return check_moderate(name, array)
 
     def __str__(self) -> str:
         return type(self).__name__

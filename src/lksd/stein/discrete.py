@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._documents import as_tokens, is_sparse
+from .._jax import in_parts, program
 from .._validation import check_choice, check_finite, check_range, check_size
 from ..kernels import Kernel
 from .base import ELEMENTWISE_TILE, Data, SteinOperator
@@ -20,6 +21,7 @@ from .moves import Moves, matched_block, matched_slopes, shared_block, shared_sl
 
 Witness = Literal["per-coordinate", "shared"]
 WITNESSES = ("per-coordinate", "shared")
+ROWS = 256  # of a program of moves
 
 
 class DiscreteOperator(SteinOperator):
@@ -323,3 +325,35 @@ def squared_score(probabilities: Float[np.ndarray, " L"], order: Int[np.ndarray,
     own = probabilities[order]
     change = np.roll(own, -1) - own
     return float(np.sum(change[own > 0] ** 2 / own[own > 0]))
+
+
+# How the row sums depend on the scores -------------------------------------------------------
+
+
+class Sensitivity(NamedTuple):
+    """How sum_{j != i} h(x_i, x_j) depends on document i."""
+
+    scores: Float[np.ndarray, "S n ..."]  # its derivative in the scores of i
+    positions: Float[np.ndarray, "S n D"]  # what each position of i adds to it
+
+
+def chain_rule(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
+    """From the slopes in the weights of staying and moving to those in the scores, and to the parts
+    of the positions.
+    """
+    given = x, np.swapaxes(scores, 0, 1), np.swapaxes(at_stay, 0, 1), np.swapaxes(at_moves, 0, 1)
+    stay, weights, slopes = in_parts(partial(_chain_rule, operator), given, ROWS, ROWS)
+    parts = np.swapaxes(stay, 0, 1) * at_stay + np.sum(np.swapaxes(weights, 0, 1) * at_moves, -1)
+    return Sensitivity(np.swapaxes(slopes, 0, 1), parts)
+
+
+@program
+def _chain_rule(operator, x, scores, at_stay, at_moves):
+    """With the axis of observations first."""
+
+    def weights(scores):
+        moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
+        return jnp.swapaxes(moves.stay, 0, 1), jnp.swapaxes(moves.weights, 0, 1)
+
+    moves, back = jax.vjp(weights, scores)
+    return *moves, back((at_stay, at_moves))[0]

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._jax import float64, room
-from .._progress import track
-from ..engines import Engine, Local
+from ..engines import Engine, Local, track
 from ..kernels import BagOfWords, Kernel
 from . import bags, tiles
 from .base import SteinOperator
-from .tiles import Sensitivity, Tiles, TileSums, plus
+from .discrete import Sensitivity
+from .tiles import Tiles, TileSums, plus
 
 BUDGET = 2**26  # bytes for the tables of one tile on a processor
 SHARE = 32  # of an accelerator's memory, as a divisor: the same there
@@ -105,7 +105,7 @@ def gram_sums(
         tiling = tiling_of(n, tile or bags.tile_size(every), pairs)
         table = bags.kernel_table(kernel, every)  # type: ignore[arg-type]
         problem: Any = bags.WordProblem(every, table, contrasts, weights, tiling, sensitive, whole)
-        total = added(engine, bags.ready_by_words, problem)
+        total = sum_tiles(engine, bags.ready_by_words, problem)
         if sensitive:
             slopes = bags.sensitivity(operator, x, np.stack(scores), total.slopes, tokens)  # type: ignore[arg-type]
     else:
@@ -116,7 +116,7 @@ def gram_sums(
         largest = tile or max(8, int(min(usual if memory is None else ACCELERATOR_TILE, fits)))
         tiling = tiling_of(n, largest, pairs, None if on_processors or whole else ACCELERATOR_TILES)
         problem = tiles.Problem(operator, kernel, contrasts, x, scores, weights, tiling, whole)
-        total = added(engine, tiles.ready, problem, 1)
+        total = sum_tiles(engine, tiles.ready, problem, 1)
         if sensitive:
             slopes = tiles.sensitivity(operator, kernel, x, np.stack(scores))  # type: ignore[arg-type]
     finite = np.isfinite(total.rows).all(0) & np.isfinite(total.diagonal).all(0)
@@ -183,7 +183,7 @@ def matrix_sums(
     )
 
 
-def added(
+def sum_tiles(
     engine: Engine, setup: Callable[[Any], Callable], problem: Any, at_once: int | None = None
 ) -> TileSums:
     """All tiles together, in their order whoever computed them, so that the digits are always the

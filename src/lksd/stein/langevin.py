@@ -256,12 +256,12 @@ class Spherical(SteinOperator):
             )
 
     def block(self, kernel: Kernel, x, scores_x, y, scores_y):
-        return spherical_block(kernel, x, raised(x, scores_x), y, raised(y, scores_y))
+        return spherical_block(kernel, x, lift_scores(x, scores_x), y, lift_scores(y, scores_y))
 
     tile = Langevin.tile
 
 
-def raised(x: Float[Array, "n D"], scores: Float[Array, "S n D"]) -> Float[Array, "S n D"]:
+def lift_scores(x: Float[Array, "n D"], scores: Float[Array, "S n D"]) -> Float[Array, "S n D"]:
     """T s - (D - 1) x."""
     radial = jnp.sum(scores * x, -1, keepdims=True) + x.shape[-1] - 1
     return scores - radial * x

@@ -36,7 +36,7 @@ def matched_block(
     kernel: Kernel, x: Int[Array, "n D"], moves_x: Moves, y: Int[Array, "m D"], moves_y: Moves
 ) -> Float[Array, "S n m"]:
     """sum_d A_d^x A_d^y k: one witness for each coordinate, positions matched."""
-    k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
+    k = kernel_of_moves(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
     choices = jnp.arange(moves_x.values.shape[-1] + 1)
 
     def add_coordinate(total, terms):
@@ -53,14 +53,14 @@ def shared_block(
     kernel: Kernel, x: Int[Array, "n D"], moves_x: Moves, y: Int[Array, "m D"], moves_y: Moves
 ) -> Float[Array, "S n m"]:
     """sum_{d,e} A_d^x A_e^y k: one witness for all coordinates, no matching of positions."""
-    k = moved(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
+    k = kernel_of_moves(kernel, x, with_stay(x, moves_x.values), y, with_stay(y, moves_y.values))
 
     def add_move_of_x(total, move):
         d, i, weight = move
         return total + weight[:, :, None] * witness(k, moves_y, d, i), None
 
     staying = moves_x.stay.sum(-1)[:, :, None] * witness(k, moves_y, 0, 0)
-    return jax.lax.scan(add_move_of_x, staying, listed(moves_x))[0]
+    return jax.lax.scan(add_move_of_x, staying, list_moves(moves_x))[0]
 
 
 def witness(k: Callable, moves_y: Moves, d, i) -> Float[Array, "S n m"]:
@@ -72,9 +72,9 @@ def witness(k: Callable, moves_y: Moves, d, i) -> Float[Array, "S n m"]:
 
     if on_processor():  # a running sum stays in a processor's cache
         return jax.lax.scan(
-            lambda total, move: (total + term(*move), None), staying, listed(moves_y)
+            lambda total, move: (total + term(*move), None), staying, list_moves(moves_y)
         )[0]
-    return staying + jnp.sum(jax.vmap(term)(*listed(moves_y)), 0)  # one fused reduction
+    return staying + jnp.sum(jax.vmap(term)(*list_moves(moves_y)), 0)  # one fused reduction
 
 
 def matched_slopes(
@@ -86,7 +86,7 @@ def matched_slopes(
     counted: Float[Array, "n m"],
 ) -> Float[Array, "S n D C"]:
     """sum_j of the counted (A_d^y k)(x_i after a choice at d, y_j), the choice to stay first."""
-    k = moved(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
+    k = kernel_of_moves(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
     choices = jnp.arange(values.shape[-1] + 1)
 
     def coordinate(terms):
@@ -108,14 +108,14 @@ def shared_slopes(
     counted: Float[Array, "n m"],
 ) -> Float[Array, "S n D C"]:
     """The same with (A^y k)(x_i after a choice at d, y_j)."""
-    k = moved(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
+    k = kernel_of_moves(kernel, x, with_stay(x, values), y, with_stay(y, moves_y.values))
 
-    def summed(d, i):
+    def sum_at(d, i):
         return jnp.sum(witness(k, moves_y, d, i) * counted, 2)
 
-    staying = jnp.broadcast_to(summed(0, 0)[:, :, None, None], (len(moves_y.stay), *x.shape, 1))
+    staying = jnp.broadcast_to(sum_at(0, 0)[:, :, None, None], (len(moves_y.stay), *x.shape, 1))
     _, dim, choices = values.shape
-    found = jax.lax.map(lambda move: summed(*move), listed_positions(dim, choices))
+    found = jax.lax.map(lambda move: sum_at(*move), positions_of_moves(dim, choices))
     moving = jnp.moveaxis(found.reshape(dim, choices, *found.shape[1:]), (0, 1), (2, 3))
     return jnp.concatenate([staying, moving], -1)
 
@@ -130,21 +130,21 @@ def all_weights(moves: Moves):
     return jnp.moveaxis(jnp.concatenate([moves.stay[..., None], moves.weights], -1), 2, 0)
 
 
-def listed(moves: Moves):
+def list_moves(moves: Moves):
     """All moves of all coordinates in one list: coordinate, choice (from 1), weight (S, n)."""
     _, dim, choices = moves.values.shape
     weights = jnp.moveaxis(moves.weights, (2, 3), (0, 1))
-    return *listed_positions(dim, choices), weights.reshape(dim * choices, *weights.shape[2:])
+    return *positions_of_moves(dim, choices), weights.reshape(dim * choices, *weights.shape[2:])
 
 
-def listed_positions(dim: int, choices: int):
+def positions_of_moves(dim: int, choices: int):
     """The coordinate and the choice (from 1) of every move."""
     d, i = jnp.meshgrid(jnp.arange(dim), jnp.arange(1, choices + 1), indexing="ij")
     return d.ravel(), i.ravel()
 
 
 @singledispatch
-def moved(
+def kernel_of_moves(
     kernel: Kernel,
     x: Int[Array, "n D"],
     values_x: Int[Array, "n D M"],
@@ -166,7 +166,7 @@ def moved(
     return evaluate
 
 
-@moved.register
+@kernel_of_moves.register
 def _(
     kernel: Mismatches,
     x: Int[Array, "n D"],
@@ -197,7 +197,7 @@ def _(
     return evaluate
 
 
-@moved.register
+@kernel_of_moves.register
 def _(
     kernel: BagOfWords,
     x: Int[Array, "n D"],
@@ -228,7 +228,7 @@ def _(
     return evaluate
 
 
-@moved.register
+@kernel_of_moves.register
 def _(
     kernel: Pair,
     x: Int[Array, "n D"],
@@ -236,11 +236,11 @@ def _(
     y: Int[Array, "m D"],
     values_y: Int[Array, "m D M"],
 ) -> Callable:
-    a, b = (moved(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
+    a, b = (kernel_of_moves(part, x, values_x, y, values_y) for part in (kernel.a, kernel.b))
     return lambda *move: kernel.join(a(*move), b(*move))
 
 
-@moved.register
+@kernel_of_moves.register
 def _(
     kernel: Weighted,
     x: Int[Array, "n D"],
@@ -248,7 +248,7 @@ def _(
     y: Int[Array, "m D"],
     values_y: Int[Array, "m D M"],
 ) -> Callable:
-    base = moved(kernel.base, x, values_x, y, values_y)
+    base = kernel_of_moves(kernel.base, x, values_x, y, values_y)
     weight = jax.vmap(kernel.weight)
 
     def evaluate(d, i, e, j):
@@ -261,7 +261,7 @@ def _(
     return evaluate
 
 
-@moved.register
+@kernel_of_moves.register
 def _(
     kernel: Graphs,
     x: Int[Array, "n D"],
@@ -270,7 +270,7 @@ def _(
     values_y: Int[Array, "m D M"],
 ) -> Callable:
     if kernel.features is None:
-        return moved.dispatch(Kernel)(kernel, x, values_x, y, values_y)
+        return kernel_of_moves.dispatch(Kernel)(kernel, x, values_x, y, values_y)
     features_x, features_y = (
         features_of_moves(kernel, x, values_x),
         features_of_moves(kernel, y, values_y),
@@ -279,7 +279,7 @@ def _(
     pointwise = base
     if isinstance(base, Radial):  # its metric is applied once, not for every pair
         features_x, features_y = (
-            whitened(base.preconditioner, part) for part in (features_x, features_y)
+            whiten(base.preconditioner, part) for part in (features_x, features_y)
         )
 
         def pointwise(f, g):
@@ -289,7 +289,7 @@ def _(
     return lambda d, i, e, j: pairs(features_x[d, i], features_y[e, j]).astype(jnp.float64)
 
 
-def whitened(preconditioner, vectors):
+def whiten(preconditioner, vectors):
     """L^-1 v for each vector, where L L' is the preconditioner."""
     if preconditioner.ndim < 2:
         return vectors / jnp.sqrt(preconditioner)

@@ -17,7 +17,6 @@ from .._jax import (
     compiled,
     fixed,
     float64,
-    in_parts,
     longer,
     on_device,
     on_processor,
@@ -29,7 +28,7 @@ from .._steps import steps
 from ..kernels import Kernel, named_errors
 from ..kernels.base import Pointwise
 from .base import ELEMENTWISE_TILE, SteinOperator
-from .discrete import DiscreteOperator
+from .discrete import DiscreteOperator, Sensitivity, chain_rule
 from .langevin import UNROLLED_MODELS
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 ACCELERATOR_PAIRS = 2**14  # matched rows at a time
 LEAST, STEP = 64, 16  # rows of a program of slopes, and of a step of it
-ROWS = 256  # of a program that follows them to the scores
 Tiles = list[tuple[int, int]]  # the row and the column of each
 NOWHERE = -1  # the row and the column of a tile that adds nothing
 
@@ -81,11 +79,7 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
     blocks = room(blocks)  # of which the last may be empty
     given, length = (problem.x, problem.scores, problem.weights), blocks * rows
     # On a processor a copy costs less than its compilation for every n.
-    data = (
-        on_device(padded(*given, length, np))
-        if on_processor()
-        else _padded(*on_device(given), length)
-    )
+    data = on_device(pad(*given, length, np)) if on_processor() else _pad(*on_device(given), length)
     # else an accelerator would hold what was sent beside the first tiles
     jax.block_until_ready(data)
     operator, kernel = on_device((problem.operator, problem.kernel))
@@ -118,11 +112,11 @@ def ready(problem: Problem) -> Callable[[Tiles], TileSums]:
 def one_pair(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     """What kernel and operator do at one pair of observations, which tells all that they do."""
     return once(
-        "one pair", (operator, kernel, x, scores), lambda: looked_at(operator, kernel, x, scores)
+        "one pair", (operator, kernel, x, scores), lambda: look_at(operator, kernel, x, scores)
     )
 
 
-def looked_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
+def look_at(operator: SteinOperator, kernel: Kernel, x, scores) -> Hashable:
     if by_values(kernel):
         return steps(values_and_slopes, kernel, *2 * (jax.ShapeDtypeStruct(x.shape[1:], x.dtype),))
     point = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
@@ -153,7 +147,7 @@ def values_and_slopes(kernel: Kernel, a, b) -> Any:
     return kernel(a, b), jax.jvp(slopes, (a,), (b,))
 
 
-def padded(x, scores, weights, length: int, library: Any = jnp):
+def pad(x, scores, weights, length: int, library: Any = jnp):
     """All of one length, with the scores in one array. The last row is repeated, so that padding
     never lies far from the data.
     """
@@ -164,7 +158,7 @@ def padded(x, scores, weights, length: int, library: Any = jnp):
     return longer(x), library.stack([longer(score) for score in scores]), longer(weights)
 
 
-_padded = jax.jit(padded, static_argnames="length")
+_pad = jax.jit(pad, static_argnames="length")
 
 
 class Form(NamedTuple):
@@ -260,16 +254,16 @@ def reductions(blocks, h):
         flat = h.reshape(len(h), -1)
         return blocks.sum(2), blocks.sum(1), flat @ flat.T
     products = [one * other for one in h for other in h]
-    sums = added_up([*blocks, *products], 1)
+    sums = add_up([*blocks, *products], 1)
     rows, squares = sums[: len(blocks)], [one.sum() for one in sums[len(blocks) :]]
     return (
         jnp.stack(rows),
-        jnp.stack(added_up(blocks, 0)),
+        jnp.stack(add_up(blocks, 0)),
         jnp.stack(squares).reshape(len(h), len(h)),
     )
 
 
-def added_up(blocks: list, axis: int) -> list:
+def add_up(blocks: list, axis: int) -> list:
     """The sums of several blocks along an axis; on an accelerator in one pass, which its compiler
     does not find by itself.
     """
@@ -302,35 +296,6 @@ def _paired(operator, kernel, x, scores_x, y, scores_y):
 
 
 # How the row sums depend on the scores, by differentiation ------------------------------------
-
-
-class Sensitivity(NamedTuple):
-    """How sum_{j != i} h(x_i, x_j) depends on document i."""
-
-    scores: Float[np.ndarray, "S n ..."]  # its derivative in the scores of i
-    positions: Float[np.ndarray, "S n D"]  # what each position of i adds to it
-
-
-def chained(operator: DiscreteOperator, x, scores, at_stay, at_moves) -> Sensitivity:
-    """From the slopes in the weights of staying and moving to those in the scores, and to the parts
-    of the positions.
-    """
-    given = x, np.swapaxes(scores, 0, 1), np.swapaxes(at_stay, 0, 1), np.swapaxes(at_moves, 0, 1)
-    stay, weights, slopes = in_parts(partial(_chained, operator), given, ROWS, ROWS)
-    parts = np.swapaxes(stay, 0, 1) * at_stay + np.sum(np.swapaxes(weights, 0, 1) * at_moves, -1)
-    return Sensitivity(np.swapaxes(slopes, 0, 1), parts)
-
-
-@program
-def _chained(operator, x, scores, at_stay, at_moves):
-    """With the axis of observations first."""
-
-    def weights(scores):
-        moves = operator.existing(x, jnp.swapaxes(scores, 0, 1))
-        return jnp.swapaxes(moves.stay, 0, 1), jnp.swapaxes(moves.weights, 0, 1)
-
-    moves, back = jax.vjp(weights, scores)
-    return *moves, back((at_stay, at_moves))[0]
 
 
 @float64
@@ -377,7 +342,7 @@ def sensitivity(operator: DiscreteOperator, kernel: Kernel, x, scores) -> Sensit
     found = np.asarray(_move_slopes(operator, kernel, *with_room(x, scores), jnp.asarray(len(x))))[
         :, : len(x)
     ]
-    return chained(operator, x, scores, found[..., 0], found[..., 1:])
+    return chain_rule(operator, x, scores, found[..., 0], found[..., 1:])
 
 
 @program

@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from ... import discrete_operators, estimate_scores
-from ..._progress import track
 from ..._storage import write_whole
 from ...adapters import from_gensim
 from ...domains import DISCRETE
-from ...engines import Engine
+from ...engines import Engine, track
 from ...kernels import IMQ, BagOfWords, Kernel
 from ...models import LDA
 from ...stein import SteinOperator

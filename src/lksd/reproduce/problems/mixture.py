@@ -12,7 +12,7 @@ from ... import estimate_scores
 from ..._jax import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import DirichletProcessMixture
-from ...models.base import draw
+from ...models.simulation import draw
 from ..experiment import Experiment, Outcome, Task, timed
 from ..testing import Scored, run_tests
 from .ppca import DATA

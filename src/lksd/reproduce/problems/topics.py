@@ -15,7 +15,7 @@ from ...domains import DISCRETE
 from ...inference.kernel_sums import bag_distances
 from ...kernels import IMQ, BagOfWords, Gaussian, Kernel
 from ...models import LDA
-from ...models.base import draw
+from ...models.simulation import draw
 from ...stein import SteinOperator
 from ..experiment import HEAT_MAP, TABLE, Experiment, Outcome, Task, timed
 from ..testing import Scored, run_tests, usual_test

@@ -13,7 +13,7 @@ from ... import estimate_scores
 from ..._jax import as_float64
 from ...kernels import IMQ, Kernel
 from ...models import TruncatedPPCA
-from ...models.base import draw
+from ...models.simulation import draw
 from ...samplers import Exchange
 from ..experiment import TABLE, Experiment, Outcome, Task, timed
 from ..testing import Scored, run_tests
