@@ -19,6 +19,7 @@ from functools import cache
 import ksd
 import numpy as np
 import pytest
+from lksd.results.records import record_checksum
 
 import lksd
 from lksd._storage import write_whole
@@ -265,6 +266,60 @@ ABSURD = {
 }
 
 
+MADE_UP = {  # results, and a field that is changed in its record with what is said of it
+    "rank: statistic below 0": ("rank", {"statistic": -5.0}, "statistic is -5"),
+    "rank: another statistic": ("rank", {"statistic": 5e3}, "statistic is 5000, where"),
+    "rank: no error": ("rank", {"standard_errors": "zero"}, "pvalues are below 1 where"),
+    "rank: error that is no number": ("rank", {"ksd_errors": "nan"}, "ksd_errors is"),
+    "rank: infinite error": ("rank", {"standard_errors": "inf"}, "standard_errors is"),
+    "rank: seed": ("rank", {"seed": 2**63}, "seed is"),
+    "ranks: seed inside": ("ranks", {"seed": 7}, "seed is 7, and 0 in tests"),
+    "rank: margin": ("rank", {"margin": -0.1}, "margin is -0.1, not between 0"),
+    "error that is no number": ("compare", {"standard_error": {"float": "nan"}}, "statistic is"),
+    "no error": ("compare", {"standard_error": 0.0}, "statistic is"),
+    "no error, no statistic": ("compare", {"standard_error": 0.0, "statistic": 0.0}, "pvalue is"),
+    "error of a model": ("compare", {"ksd_p_error": {"float": "nan"}}, "ksd_p_error is nan"),
+    "seed": ("compare", {"seed": -1}, "seed is -1, not between 0"),
+    "a larger seed": ("compare", {"seed": 2**63}, "seed is 9223372036854775808"),
+    "zeta": (
+        "compare",
+        {"zeta": {"record": "Components", "zeta_1": 9.0, "zeta_2": 1.0}},
+        "zeta is",
+    ),
+    "infinite zeta": (
+        "compare",
+        {"zeta": {"record": "Components", "zeta_1": 1.0, "zeta_2": {"float": "inf"}}},
+        "zeta is",
+    ),
+    "p-value": ("compare", {"pvalue": 0.77}, "pvalue is 0.77, where"),
+    "reverse p-value": ("compare", {"pvalue_reverse": 0.5}, "pvalue_reverse is 0.5, where"),
+    "MMD: p-value": ("mmd", {"pvalue": 0.96}, "pvalue is 0.96, where"),
+    "MMD: sample": ("mmd", {"n_p": 0}, "n_p is 0"),
+    "fit: p-value between": ("fit", {"pvalue": 0.00077}, "pvalue is 0.00077, which"),
+    "fit: deviation": ("fit", {"null_deviation": -1.0}, "null_deviation is -1"),
+    "several: seed inside": ("several", {"seed": 3}, "seed is 3, and 0 in tests"),
+}
+
+
+@pytest.mark.parametrize("case", MADE_UP)
+def test_made_up_fields(case, tmp_path):
+    """Also with a checksum that fits."""
+    name, changes, said = MADE_UP[case]
+    record, path = json.loads(results()[name].to_json()), tmp_path / "result.json"
+    for field, value in changes.items():
+        if value in ("zero", "nan", "inf"):
+            given = record["result"][field]
+            rows = [one["array"] for one in given["rows"]] if "rows" in given else [given["array"]]
+            entry = 0.0 if value == "zero" else {"float": value}
+            rows[0][-1] = entry
+            rows[-1][0] = entry
+        else:
+            record["result"][field] = value
+    record["checksum"] = record_checksum(record)
+    path.write_text(json.dumps(record))
+    assert f"damaged or from another version ({said}" in attempt(lksd.load_result, path)[1]
+
+
 @pytest.mark.parametrize("case", ABSURD)
 def test_absurd_results(case, tmp_path):
     path = tmp_path / "result.json"
@@ -354,7 +409,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(name, tmp_path):
     kept = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match=f"File too large: .*{name}"):
             write(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

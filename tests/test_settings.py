@@ -5,7 +5,11 @@ import os
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
+
+from lksd._keys import key_of
 
 PROGRAM = """
 import json, sys
@@ -55,6 +59,9 @@ SETTINGS = {
     "jax_debug_nans": True,
     "jax_default_matmul_precision": "bfloat16",
     "jax_disable_jit": True,
+    "jax_random_seed_offset": 7,
+    "jax_transfer_guard": "disallow",
+    "jax_debug_key_reuse": True,
 }
 
 
@@ -77,3 +84,11 @@ def usual():
 @pytest.mark.parametrize("name", SETTINGS)
 def test_results_do_not_depend_on_a_setting(name, usual):
     assert results(name, json.dumps(SETTINGS[name])) == usual
+
+
+def test_keys_are_those_that_jax_makes_of_a_seed():
+    with jax.enable_x64(True):
+        for seed in (0, 1, 2**32 - 1, 2**32 + 5, 2**63 - 1):
+            expected = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), 3)
+            found = key_of(seed, 3)
+            np.testing.assert_array_equal(*map(jax.random.key_data, (found, expected)))

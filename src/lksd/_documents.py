@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ._validation import check_count, check_integers, check_range, to_numpy
+from ._validation import check_count, check_integers, check_range, to_numpy, warn
 from .graphs import edges
 
 PADDING = -1
 NAMED = 20  # documents that a note names
+# words of all documents from which a test takes minutes, and places of the table of documents and
+# words, a gigabyte of it, beyond which it does not end
+MANY_WORDS, MOST_PLACES = 5_000_000, 2**28
 DROP = "drop_empty=True (--drop-empty)"
 
 
@@ -89,10 +92,35 @@ def pad_scores(name: str, scores, lengths: np.ndarray, shape: tuple[int, ...]) -
 def from_counts(counts, scored: bool = True) -> np.ndarray:
     """Sparse word counts (n, L) as padded tokens in ascending order of the word id."""
     matrix = checked_counts(counts)
+    check_words(matrix)
     ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
     return pad(
         [np.repeat(matrix.indices[a:b], matrix.data[a:b].astype(np.int64)) for a, b in ends], scored
     )
+
+
+def check_words(matrix: csr_array) -> None:
+    """Every count is so many words, each of which costs time and memory."""
+    lengths = np.asarray(matrix.astype(np.float64).sum(1)).ravel()
+    total, longest = lengths.sum(), lengths.max(initial=0)
+    if total <= MANY_WORDS and len(lengths) * longest <= MOST_PLACES:
+        return
+    factor = int(np.gcd.reduce(np.minimum(matrix.data, 2**62).astype(np.int64)))
+    remedy = (
+        f"All counts are multiples of {factor:,}: divide them by it."
+        if factor > 1
+        else "Give the counts as they are in the documents, not rescaled; or leave out the longest."
+    )
+    said = (
+        f"{numbered(int(lengths.argmax()))} has {longest:,.0f} words, and all {len(lengths):,} "
+        f"documents have {total:,.0f}"
+    )
+    if len(lengths) * longest > MOST_PLACES:
+        raise ValueError(
+            f"x: expected documents of which a table of {MOST_PLACES:,} words holds all, each with "
+            f"the room of the longest; {said}. {remedy}"
+        )
+    warn(f"x: {said}; each costs time, and the test may take long. {remedy}")
 
 
 def checked_counts(counts) -> csr_array:

@@ -63,6 +63,9 @@ def settings() -> ExitStack:
         jax.debug_nans(False),
         jax.debug_infs(False),
         jax.disable_jit(False),
+        # numbers go to a device and back all the time; some draws share a key on purpose
+        jax.transfer_guard("allow"),
+        jax.debug_key_reuse(False),
     ):
         stack.enter_context(one)
     return stack

@@ -17,7 +17,9 @@ LEAST, MOST = 64, 2**16  # ids for which keys are made at a time
 
 
 def key_of(seed: int, stream: int):
-    return jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), stream)
+    # as jax.random.key makes it, without the user's jax_random_seed_offset
+    halves = np.array([seed >> 32, seed & int(HALF)], dtype=np.uint32)
+    return jax.random.fold_in(as_keys(halves), stream)
 
 
 def tuning_key(seed: int):

@@ -63,9 +63,11 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
             os.umask(mask)
         os.chmod(draft, 0o666 & ~mask if mode is None else stat.S_IMODE(mode))
         os.replace(draft, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
+        if isinstance(error, OSError) and error.filename is None:  # as where a disk is full
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -85,6 +85,7 @@ def test_read_as_meant(name, tmp_path):
 
 
 ROWS = SMALL
+HALVES = "1.5,2.5,-0.5\n4.5,5.5,6.5\n0.5,8.5,900.5\n"
 REFUSED = {
     "a missing value first": (
         "NA,2,3\n" + ROWS,
@@ -101,6 +102,13 @@ REFUSED = {
         "2019,2020,2021\n" + ROWS.replace("3,2\n", "3,2.5\n"),
         {},
         "'2019,2020,2021' is unlike all others and may be names",
+    ),
+    "years with decimals": ("2019.0,2020.0,2021.0\n" + HALVES, {}, "is unlike all others"),
+    "years in powers": ("2.019e3,2.02e3,2.021e3\n" + HALVES, {}, "is unlike all others"),
+    "years above decimals": (
+        "2019,2020,2021\n" + HALVES.replace(".5", ".0"),
+        {},
+        "is unlike all others",
     ),
     "columns that pandas numbers": ("0,1,2\n" + PLAIN, {}, "'0,1,2' is unlike all others"),
     "quoted years": ('"2019.5","2020.5","2021.5"\n' + ROWS, {}, "is unlike all others"),
@@ -196,6 +204,31 @@ def test_whole_numbers_that_count_up_are_said_to_be_an_observation(lksd_command,
         "Note: whole.csv: the first line, '1,2,3', is read as an observation. Say --header if it "
         "holds the columns' names.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "rows"),
+    [
+        ("2019.0,2020.0,2021.0", "1.0,2.0,3.5\n4.0,5.0,6.0\n0.5,8.0,900.0\n"),
+        ("2010,2015,2020", "3,1,2\n5,9,7\n8,8,8\n"),
+        ("2010,2011,2020", "3,1,2\n5,9,7\n8,8,8\n"),
+        ("0.1,0.2,0.3", HALVES),
+        ("2019.5,2021.0,1999.5", HALVES),
+        ("2019", "1.5\n2.5\n0.5\n"),
+        ("7.0", "1.5\n2.5\n0.5\n"),
+    ],
+)
+def test_numbers_that_may_be_names_are_said_to_be_an_observation(first, rows, tmp_path):
+    (tmp_path / "x.csv").write_text(f"{first}\n{rows}")
+    frame = read_data(tmp_path / "x.csv")
+    assert (len(frame.values), frame.columns) == (4, None)
+    assert frame.notes == (
+        f"x.csv: the first line, '{first}', is read as an observation. Say --header if it holds "
+        "the columns' names.",
+    )
+    for said, count in ((True, 3), (False, 4)):
+        frame = read_data(tmp_path / "x.csv", header=said)
+        assert (len(frame.values), frame.notes) == (count, ())
 
 
 def test_an_index_and_identifiers_are_said(tmp_path):

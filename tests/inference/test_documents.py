@@ -3,6 +3,7 @@ are called.
 """
 
 import re
+import time
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from scipy import sparse
 
 import lksd
 from lksd import LksdWarning
+from lksd._documents import read_documents
 from lksd.models import LDA, LatentVariableModel
 
 RNG = np.random.default_rng(0)
@@ -230,3 +232,28 @@ def test_chains_that_never_move_are_reported():
     with pytest.warns(LksdWarning, match="chains have not converged at 10 of 10 observations"):
         found = lksd.estimate_scores(model, x, exact=False, chains=1, initial=None)
     assert not found.converged.any()
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (10**6, "has 26,000,000 words, and all 100 documents have"),
+        (10**12, "All counts are multiples of 1,000,000,000,000: divide them by it."),
+        (10.0**200, "expected documents of which a table of 268,435,456 words holds all"),
+    ],
+)
+def test_counts_of_more_words_than_can_be_are_refused_at_once(factor, said):
+    counts = sparse.csr_array(np.random.default_rng(0).poisson(0.3, (100, 50)) + np.eye(100, 50))
+    start = time.process_time()
+    with pytest.raises(ValueError, match=said):
+        read_documents(counts * factor, 50)
+    assert time.process_time() - start < 1
+
+
+def test_many_words_are_said():
+    counts = sparse.csr_array(np.random.default_rng(0).poisson(0.3, (100, 50)) + np.eye(100, 50))
+    with pytest.warns(LksdWarning, match=r"test may take long\. All counts are multiples"):
+        read_documents(counts * 5_000, 50)
+    counts.data[0] += 10_000_000 / 5_000
+    with pytest.raises(ValueError, match=r"document 0 .*not rescaled; or leave out the longest"):
+        read_documents(sparse.csr_array(counts * 5_000 + sparse.csr_array(np.eye(100, 50))), 50)

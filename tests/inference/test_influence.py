@@ -74,6 +74,22 @@ def test_an_answer_that_depends_on_one_row_is_withheld():
         )
 
 
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_an_outlying_row_is_named_where_it_decides(scale):
+    """A row at 20 standard deviations is no news by itself."""
+    p, q = (lksd.models.PPCA(scale * WEIGHT, scale * noise) for noise in (1.2, 1.0))
+    said = []
+    for seed in (215, 216, 256):
+        x = scale * sample(seed)
+        result = lksd.compare(with_wild_row(x, 30 * scale), p, q)
+        clean = lksd.compare(np.delete(x, 7, axis=0), p, q)
+        assert (result.withheld or "").startswith("the answer depends on observation 7") or (
+            result.favours == clean.favours and not any("far from" in one for one in result.notes)
+        )
+        said.append(result.withheld)
+    assert [one is not None for one in said] == [False, True, True]
+
+
 def rejections(trials: int, dim: int, size: float, calibration: str) -> int:
     """How often either model is preferred at an exact tie with one wild row; the larger of both
     sides.

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compilations import compilations
 from flax import linen, nnx
 
 import lksd
@@ -126,3 +127,19 @@ def test_bad_input(name):
     call, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_a_kept_decoder_follows_the_training_of_its_network():
+    network = nnx_network()
+    kept, short = Decoder(network, noise=0.4), {"exact": False, "warmup": 10, "draws": 20}
+    first = lksd.estimate_scores(kept, X, **short)
+    before = compilations()
+    for step in range(1, 4):
+        network.kernel[...] = jnp.asarray(WEIGHT.T) * (1 + step)
+        now = lksd.estimate_scores(kept, X, **short)
+        fresh = lksd.estimate_scores(Decoder(network, noise=0.4), X, **short)
+        np.testing.assert_array_equal(now.score, fresh.score)
+        assert np.abs(now.score - first.score).max() > 0.01
+    assert compilations() - before < 10  # for other weights nothing is compiled
+    network.kernel[...] = jnp.asarray(WEIGHT.T)
+    np.testing.assert_array_equal(lksd.estimate_scores(kept, X, **short).score, first.score)

@@ -9,7 +9,7 @@ import pytest
 
 from lksd.kernels import IMQ, BagOfWords, Gaussian, Hamming
 from lksd.stein import Barker, Difference, Gibbs, gram_sums
-from lksd.stein.bags import calm_first
+from lksd.stein.bags import calm_first, kernel_table, meet, prepare, tile_size
 from lksd.stein.moves import Moves, matched_block, shared_block
 from lksd.stein.tiles import sensitivity
 
@@ -133,3 +133,15 @@ def test_parts_of_positions(operator):
             np.testing.assert_allclose(
                 found[:, :, d], np.sum(np.asarray(lost) * (1 - np.eye(len(x))), 2), atol=1e-11
             )
+
+
+def test_what_two_tiles_share_stays_small():
+    """Documents of few words share most of them: the pairs of moves that share one fill memory."""
+    size, rng = 50, np.random.default_rng(0)
+    operator, x = Barker(size, witness="shared"), rng.integers(0, size, (200, 30)).astype(np.int32)
+    with jax.enable_x64(True):
+        bags, _ = prepare(operator, x, rng.normal(size=(2, *operator.score_shape(x))))
+        tile = bags.part(0, tile_size(bags))
+        meeting = meet(kernel_table(BagOfWords(IMQ(2.0), size), bags), tile, tile)
+    arrays = [*meeting.corrections, *meeting.crossed_x, *meeting.crossed_y, meeting.profiles]
+    assert sum(array.nbytes for array in arrays) < 2**24

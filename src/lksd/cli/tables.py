@@ -10,6 +10,7 @@ import io
 import itertools
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -119,13 +120,7 @@ def read_text(path: Path, delimiter: str, wanted: list[str] | None, header: bool
         )
     if empty_last:
         notes.append("every line ends with a delimiter; the empty last column is left out.")
-    if (
-        not named
-        and header is None
-        and len(cells) > 1
-        and whole(cells)
-        and all(int(b) - int(a) == 1 for a, b in itertools.pairwise(cells))
-    ):
+    if not named and header is None and may_be_names(values):
         notes.append(
             f"the first line, {shown(cells)}, is read as an observation. Say --header if it holds "
             "the columns' names."
@@ -171,18 +166,41 @@ def is_header(
     quoted = (
         '"' in text.lines[number - 1] and len(first) > 1 and '"' not in text.lines[first[1][0] - 1]
     )
-    if quoted or (
-        whole(cells)
-        and len(set(cells)) == len(cells) > 1
-        and len(first) > 2
-        and not any(whole(row) for _, row in itertools.islice(text.rows(), 1, None))
-    ):
+    distinct = len(set(cells)) == len(cells) > 1 and len(first) > 2
+    if quoted or (distinct and any(alone(text, cells, one) for one in (written_whole, is_whole))):
         raise ValueError(f"{where} is unlike all others and may be names, as years are. {SAY}")
     return False
 
 
-def whole(cells: list[str]) -> bool:
-    return all(INTEGER.fullmatch(cell) for cell in cells)
+def alone(text: Text, cells: list[str], kind: Callable[[str], bool]) -> bool:
+    """Whether the first line is of this kind in all its cells, and no other line is."""
+    return all(map(kind, cells)) and not any(
+        all(map(kind, row)) for _, row in itertools.islice(text.rows(), 1, None)
+    )
+
+
+def written_whole(cell: str) -> bool:
+    return INTEGER.fullmatch(cell) is not None
+
+
+def is_whole(cell: str) -> bool:
+    """Whether it is an integer in any spelling, such as 2019.0."""
+    return NUMBER.fullmatch(cell) is not None and float(cell).is_integer()
+
+
+def may_be_names(values: np.ndarray) -> bool:
+    """Whether the first row of numbers looks like names of columns beside the others: it counts up
+    in equal steps, lies outside of their range in every column, or is the only integer in one.
+    """
+    first, others = values[0], values[1:]
+    if len(others) < 2:
+        return False
+    if len(first) == 1:
+        return bool(first == np.rint(first)) and not (others == np.rint(others)).any()
+    steps = np.diff(first)
+    counting = steps[0] == 1 if len(steps) == 1 else steps[0] > 0
+    outside = (first > others.max(0)) | (first < others.min(0))
+    return bool((counting and np.allclose(steps, steps[0], rtol=1e-9)) or outside.all())
 
 
 def positions(names: list[str], wanted: list[str] | None, named: bool = True) -> list[int]:

@@ -2,8 +2,9 @@
 it by themselves, those far from all others, exact copies, and the few that carry it.
 
 An answer that is another without the observations far from all others, or with one of each group of
-copies, is withheld. Few observations that carry most of a difference, and neighbours that resemble
-each other, are said.
+copies, is withheld. Observations that are only outlying, as those of heavy-tailed data are, are not
+mentioned where they do not change it. Few observations that carry most of a difference, and
+neighbours that resemble each other, are said.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from scipy.special import ndtri, pdtrc
 from .._text import pvalue_text
 from .._validation import MINIMUM_OBSERVATIONS
 from ..kernels import BagOfWords
-from ..kernels.radial import is_far
+from ..kernels.radial import FAR, is_far
 from ..results.details import Diagnostics, Unconverged
 from ..scores.result import row_digests
 from .hypotheses import Hypothesis
 
 LARGE_SCORE = 100  # times the median length of a score
+# of what is far: from here on an observation is named where the answer is another without it
+OUTLYING = 0.2
 # the share of the observations up to which they are far from the others, and not the tail of all
 FEW = 0.02
 SHORTEST_DOCUMENT = 10  # words: shorter documents coincide by chance
@@ -145,9 +148,12 @@ def row_doubts(
     if not family:
         return Doubts()
     ids = np.arange(len(family[0].x)) if ids is None else ids
-    doubts = Doubts()
+    doubts, far = Doubts(), far_rows(family)
+    outlying = Suspects(outlying_rows(family) & ~far, *FAR_FROM_OTHERS)
+    if outlying.rows.any() and (found := doubt_of(case, outlying, ids)).withheld is not None:
+        doubts = found
     for suspects in (
-        Suspects(far_rows(family), *FAR_FROM_OTHERS),
+        Suspects(far, *FAR_FROM_OTHERS),
         Suspects(copied_rows(x, family[0]), *COPIES),
     ):
         if suspects.rows.any():
@@ -180,25 +186,30 @@ def doubt_of(case: Case, suspects: Suspects, ids: np.ndarray) -> Doubts:
 # ------------------------------------------------------------- far from all others
 
 
-def far_rows(family: list[Hypothesis]) -> Bool[np.ndarray, " n"]:
+def far_rows(family: list[Hypothesis], share: float = 1.0) -> Bool[np.ndarray, " n"]:
     """Observations whose numbers, or scores, are of another order of magnitude than those of all
-    others.
+    others, or reach a share of that.
     """
     far = np.zeros(len(family[0].x), dtype=bool)
     for one in family:
         for score in one.scores:
-            far |= has_large_score(score)
+            far |= has_large_score(score, share * LARGE_SCORE)
         if np.issubdtype(one.x.dtype, np.floating):
-            far |= is_far(one.x)
+            far |= is_far(one.x, share * FAR)
     return far if far.sum() <= max(1.0, FEW * len(far)) else np.zeros_like(far)
 
 
-def has_large_score(score: Float[np.ndarray, "n ..."]) -> Bool[np.ndarray, " n"]:
+def outlying_rows(family: list[Hypothesis]) -> Bool[np.ndarray, " n"]:
+    """Observations of real numbers that heavy-tailed data may have, and an error may be."""
+    real = np.issubdtype(family[0].x.dtype, np.floating)
+    return far_rows(family, OUTLYING) if real else np.zeros(len(family[0].x), dtype=bool)
+
+
+def has_large_score(score: Float[np.ndarray, "n ..."], times: float) -> Bool[np.ndarray, " n"]:
+    """Scores longer than so many times their median."""
     flat = score.reshape(len(score), -1)
     squared = np.einsum("nd,nd->n", flat, flat)
-    return (
-        squared > LARGE_SCORE**2 * np.median(squared[squared > 0]) if squared.any() else squared > 0
-    )
+    return squared > times**2 * np.median(squared[squared > 0]) if squared.any() else squared > 0
 
 
 # ------------------------------------------------------------- copies

@@ -335,7 +335,7 @@ def covariance_preconditioner(x, shrinkage: float) -> tuple[np.ndarray, str]:
     return matrix, f"covariance with shrinkage {shrinkage:g}"
 
 
-def is_far(x: Float[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
+def is_far(x: Float[np.ndarray, "n D"], deviations: float = FAR) -> Bool[np.ndarray, " n"]:
     """Rows with a number that is of another order of magnitude than the others of its column."""
     part = (
         x if len(x) <= SAMPLE else x[np.random.default_rng(0).choice(len(x), SAMPLE, replace=False)]
@@ -343,7 +343,7 @@ def is_far(x: Float[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
     centre = np.median(part, axis=0)
     spread = ROBUST * np.median(np.abs(part - centre), axis=0)
     spread[spread == 0] = np.inf  # a column that is mostly constant has no scale
-    return (np.abs(x - centre) > FAR * spread).any(1)
+    return (np.abs(x - centre) > deviations * spread).any(1)
 
 
 def column_spreads(x: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " D"]:

@@ -25,8 +25,9 @@ class Decoder(LatentVariableModel):
         Takes z of shape (Dz,) and returns the mean of x, of any shape with D numbers. An Equinox
         module, a Flax ``nnx`` module, a Flax ``linen`` module bound to its variables
         (``module.bind(variables)``), or any function in ``jax.numpy``. Weights are computed with in
-        double precision. Networks with dropout must be in inference mode. Weights of a Flax module
-        are those that it has now: make a new decoder after further training.
+        double precision. Networks with dropout must be in inference mode. Weights of an ``nnx``
+        module are those that it has at each call, also after further training; all others are
+        those given.
     noise : float or (D,) array
         The standard deviation of x given z.
     latent_dim : int, optional
@@ -99,6 +100,33 @@ class Decoder(LatentVariableModel):
         return z, mean + self.noise * jax.random.normal(key_x, mean.shape, mean.dtype)
 
 
+@jax.tree_util.register_pytree_node_class
+class Live:
+    """A Flax nnx module, which changes as it is trained: its weights are read whenever it is taken
+    apart, and put together it is a ``Split`` of them.
+    """
+
+    def __init__(self, module: Any):
+        self.module = module
+
+    def split(self) -> Split:
+        from flax import nnx
+
+        structure, weights = nnx.split(self.module)
+        return Split(structure, nnx.to_pure_dict(weights))
+
+    def tree_flatten(self) -> tuple[tuple[Any], Any]:
+        split = self.split()
+        return (split.weights,), split.structure
+
+    @classmethod
+    def tree_unflatten(cls, structure: Any, children: tuple[Any]) -> Split:
+        return Split(structure, *children)
+
+    def __call__(self, z):
+        return self.split()(z)
+
+
 class Split(eqx.Module):
     """A Flax nnx module as its structure and its weights."""
 
@@ -125,10 +153,7 @@ def as_pytree(network: Any) -> Any:
     """The network with its weights as leaves, so that two of one form share one compilation."""
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(network).__mro__}
     if any(kind.startswith("flax.nnx.") for kind in kinds):
-        from flax import nnx
-
-        structure, weights = nnx.split(network)
-        return Split(structure, nnx.to_pure_dict(weights))
+        return Live(network)
     if any(kind.startswith("flax.linen.") for kind in kinds):
         if network.scope is None:
             raise TypeError(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .gram import Tiling
 
 ENTRIES = 4_000_000  # of the table (moves of a tile) x (documents of a tile)
-LARGEST_TILE = 100  # documents: its square in float64 stays in a processor's cache
+LARGEST_TILE = 50  # documents: larger ones are no faster, and what two tiles share fills memory
 
 
 class Bags(NamedTuple):
