@@ -297,8 +297,9 @@ def test_the_command_line_takes_them(own, command):
 def test_the_command_line_takes_a_calibration(own, command, tmp_path, capsys):
     from lksd.cli import main
 
-    chosen = ("--kernel", "imq:2", "--calibration", "own.py:ByStudent")
-    code, out, err = command("--p", "own.py:p", "--q", "own.py:q", *chosen, "--json")
+    chosen = ("--kernel", "imq:2", "--calibration", "own.py:ByStudent", "--criterion", "ksd")
+    asked = (*chosen, "--alternative", "greater", "--json")
+    code, out, err = command("--p", "own.py:p", "--q", "own.py:q", *asked)
     assert (code, err) == (0, "")
     (tmp_path / "result.json").write_text(out)
     loaded = lksd.load_result(tmp_path / "result.json")

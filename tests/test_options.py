@@ -19,6 +19,8 @@ VERBS = [
     lksd.rank,
     lksd.goodness_of_fit,
     lksd.compare_scores,
+    lksd.compare_pointwise,
+    lksd.rank_pointwise,
     lksd.rank_scores,
     lksd.goodness_of_fit_scores,
     lksd.estimate_scores,
@@ -55,7 +57,7 @@ def test_compare_takes_every_option():
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 def test_signature_and_help_have_every_keyword(verb):
     parameters, text = inspect.signature(verb).parameters, inspect.getdoc(verb)
-    defaults = {one.name: one.default for kind in RECORDS for one in fields(kind)}
+    defaults = {one.name: one.default for kind in RECORDS for one in fields(kind)} | verb.defaults
     assert not [one for one in parameters.values() if one.kind == one.VAR_KEYWORD]
     for name, annotation in keywords_of(verb).items():
         assert parameters[name].annotation == annotation
@@ -180,7 +182,9 @@ def test_the_preset_is_a_value_of_the_records():
         control_variates="none",
         sampler=lksd.samplers.NUTS(),
     )
-    by_hand = lksd.compare(X, P, Q, decision=PAPER, chains=given, kernel=lksd.kernels.IMQ.median(X))
+    kernel = lksd.kernels.IMQ.median(X)
+    options = {"criterion": "ksd", "decision": PAPER, "chains": given, "kernel": kernel}
+    by_hand = lksd.compare(X, P, Q, **options)
     assert (preset.statistic, preset.pvalue) == (by_hand.statistic, by_hand.pvalue)
     assert preset.settings["control_variates"] == "none"
 

@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import ksd
 import numpy as np
 import pytest
 from files import documents, numbers
@@ -25,13 +24,14 @@ def test_a_comparison_prints_its_table_and_sentence(lksd_command):
     assert code == 0
     assert err == ""
     assert out.startswith("P: models.py:p\nQ: models.py:q\n")
-    assert "squared KSD" in out
+    assert "log loss" in out
+    assert "squared KSD" not in out
     assert out.rstrip().endswith(lksd_result().sentence)
 
 
 def lksd_result():
     weight = np.array([[1.0], [0.5], [-0.5]])
-    return ksd.compare(numbers(), lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0))
+    return lksd.compare(numbers(), lksd.models.PPCA(weight, 2.0), lksd.models.PPCA(weight, 1.0))
 
 
 def test_json_is_the_result(lksd_command, tmp_path):
@@ -55,10 +55,19 @@ def test_a_ranking_prints_writes_and_loads(lksd_command, tmp_path):
     code, out, err = lksd_command(*RANKED, "--name", "wide", "--name", "right", "--report", report)
     assert (code, err) == (0, "")
     assert "adjusted p" in out
-    assert "right fits best (level 0.05)." in out
+    assert "right fits best (level 0.05); the kernel Stein discrepancy agrees." in out
     assert "right fits best" in report.read_text()
     code, out, _ = lksd_command(
-        *RANKED, "--json", "--correction", "holm", "--margin", 0.01, "--kernel", "family"
+        *RANKED,
+        "--json",
+        "--correction",
+        "holm",
+        "--margin",
+        0.01,
+        "--kernel",
+        "family",
+        "--criterion",
+        "ksd",
     )
     (tmp_path / "ranking.json").write_text(out)
     loaded = lksd.load_result(tmp_path / "ranking.json")
@@ -149,6 +158,8 @@ def test_columns_and_arrays_by_name(lksd_command, tmp_path):
 
 def test_options_reach_the_test(lksd_command):
     options = (
+        "--criterion",
+        "ksd",
         "--alternative",
         "two-sided",
         "--calibration",
@@ -184,7 +195,7 @@ def test_saved_scores_are_models_too(lksd_command, folder):
     weight = np.array([[1.0], [0.5], [-0.5]])
     lksd.estimate_scores(lksd.models.PPCA(weight, 2.0), numbers()).save(folder / "scores.npz")
     _, out, _ = lksd_command("compare", "x.npy", "--p", "scores.npz", "--q", "models.py:q")
-    assert out == lksd_command("compare", "x.npy", *PAIR)[1].replace(
+    assert out == lksd_command("compare", "x.npy", *PAIR, "--criterion", "ksd")[1].replace(
         "P: models.py:p", "P: scores.npz"
     )
 

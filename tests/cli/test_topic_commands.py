@@ -11,6 +11,7 @@ import lksd
 from lksd.models import LDA
 
 TOPICS = ("--p", "a.npz", "--q", "b.npz")
+KSD = ("--criterion", "ksd", "--alternative", "greater")
 MODELS = [
     LDA(one["concentration"], one["topics"], one["vocabulary"].tolist())
     for one in topic_models().values()
@@ -69,7 +70,7 @@ def test_counts_in_a_table_whose_columns_are_words(lksd_command, tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text("\n".join([",".join(words), *(",".join(map(str, row)) for row in rows)]))
     code, out, _ = lksd_command(
-        "topics", path, *TOPICS, "--counts", "--kernel", "bag-of-words", "--json"
+        "topics", path, *TOPICS, *KSD, "--counts", "--kernel", "bag-of-words", "--json"
     )
     assert code == 0
     ordered = [sorted(document, key=lambda word: int(word[4:])) for document in documents()]
@@ -81,7 +82,7 @@ def test_counts_in_a_table_whose_columns_are_words(lksd_command, tmp_path):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_by_name_and_scale(name, lksd_command):
-    code, out, _ = lksd_command("topics", "docs.jsonl", *TOPICS, "--kernel", name, "--json")
+    code, out, _ = lksd_command("topics", "docs.jsonl", *TOPICS, *KSD, "--kernel", name, "--json")
     assert code == 0
     found = json.loads(out)["result"]
     wanted = ksd.compare(documents(), *MODELS, kernel=KERNELS[name])
@@ -96,6 +97,7 @@ def test_kernels_of_files_and_pairs(lksd_command, tmp_path):
         "topics",
         "docs.jsonl",
         *TOPICS,
+        *KSD,
         "--kernel",
         f"{tmp_path / 'own.py'}:kernel",
         "--pairs",

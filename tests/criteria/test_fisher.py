@@ -8,7 +8,7 @@ from scipy import stats
 
 import lksd
 from lksd.criteria.dataflow import depends_on
-from lksd.models.base import draw
+from lksd.models.simulation import draw
 
 RNG = np.random.default_rng(3)
 WEIGHT = RNG.normal(size=(6, 2))

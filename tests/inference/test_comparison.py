@@ -108,11 +108,11 @@ def test_edgeworth_takes_over_for_large_samples():
 
 
 def test_edgeworth_from_a_subset_is_close_to_all(monkeypatch):
-    from lksd.inference import contrasts
+    from lksd.inference import hypotheses
 
     x, p, q = data(1_500)
     whole = lksd.compare_scores(x, p, q, IMQ(2.0), calibration="edgeworth").null
-    monkeypatch.setattr(contrasts, "EDGEWORTH_ROWS", 700)
+    monkeypatch.setattr(hypotheses, "EDGEWORTH_ROWS", 700)
     part = lksd.compare_scores(x, p, q, IMQ(2.0), calibration="edgeworth").null
     assert part != whole
     assert part.c == pytest.approx(whole.c, abs=0.02)

@@ -59,4 +59,4 @@ class Conditional(Additive):
             values = k * values - (k - 1) * np.log(others).mean(1)
         linear = np.sum(each / total[:, None, None], (3, 4))
         errors = spread_error(linear.reshape(len(linear), -1))
-        return Losses(values.sum((1, 2)), errors)
+        return Losses(values.sum((1, 2)), errors, values.sum(2))

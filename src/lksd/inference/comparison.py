@@ -302,17 +302,19 @@ def deciding_words(test: Contrasts, domain: Domain) -> Words | None:
     """What each word of the data adds to the difference, the largest first; None for real data and
     graphs.
     """
-    if (
-        not isinstance(domain, Integers)
-        or domain.kind == "graphs"
-        or test.sums.sensitivity is None
-        or test.alike.any()
-    ):
+    if test.sums.sensitivity is None or test.alike.any():
         return None
     x, n = test.hypothesis.x, len(test.hypothesis.x)
     sums = np.tensordot(against_last(2)[0], test.sums.sensitivity.positions, 1) / (n * (n - 1))
+    return words_of(x, sums, domain)
+
+
+def words_of(x: np.ndarray, parts: np.ndarray, domain: Domain) -> Words | None:
+    """What each word adds, from what every position of every observation adds."""
+    if not isinstance(domain, Integers) or domain.kind == "graphs":
+        return None
     ids, inverse = np.unique(x[x >= 0], return_inverse=True)
-    totals = np.bincount(inverse, sums[x >= 0])
+    totals = np.bincount(inverse, parts[x >= 0])
     order = np.argsort(-np.abs(totals), kind="stable")
     vocabulary = domain.vocabulary
     names = () if vocabulary is None else tuple(vocabulary.words[i] for i in ids[order])

@@ -15,11 +15,11 @@ from .._validation import warn
 from ..engines import Engine
 from ..results.base import read_only
 from ..results.comparison import ComparisonResult
-from ..results.details import NOISY, Diagnostics, Pointwise
+from ..results.details import NOISY, Diagnostics, Pointwise, Words
 from ..results.ranking import RankResult
 from ..statistics.multiplicity import by_count
 from .chains import chain_doubts, chain_quality
-from .comparison import conclude_comparison, conclude_losses, decide, verdict
+from .comparison import conclude_comparison, conclude_losses, decide, verdict, words_of
 from .contrasts import studentise
 from .doubts import Case, row_doubts
 from .losses import Losses, check_losses
@@ -64,6 +64,7 @@ def compare_by_criteria(
             **known,
             diagnostics=doubt.of(replace(quality, unconverged=(), withheld=None)),
             kept=problem.observations.rows,
+            words=words_by_losses(problem, part),
             notes=(*result.notes, *problem.notes_with(part)),
             beside=adjusted(secondary),
             pointwise=pointwise_of(problem, part),
@@ -118,6 +119,15 @@ def losses_of(problem: Problem, part: Findings) -> list[Losses]:
             columns.append(check_losses(f"{one.name} of {name}", own))
         found.append(Losses(one.name, tuple(columns)))
     return found
+
+
+def words_by_losses(problem: Problem, part: Findings) -> Words | None:
+    """What each word adds to the difference of conditional scores."""
+    parts = [one.loss_positions for one in part.scores if one.loss_positions is not None]
+    if problem.choice.primary.name != "conditional" or len(parts) < 2:
+        return None
+    x = problem.observations.values
+    return words_of(x, (parts[0] - parts[1]) / len(x), problem.domain)
 
 
 def with_noise(quality: Any, part: Findings, variance: float) -> Diagnostics:

@@ -193,7 +193,8 @@ def measure_of(criterion: str) -> str:
 def criterion_lines(result: ComparisonResult | RankResult) -> list[str]:
     """By what the models are compared."""
     if result.criterion != "ksd":
-        return [f"criterion {visible(result.criterion)}"]
+        beside = [line for one in result.beside for line in criterion_lines(one) if one.kernel]
+        return [f"criterion {visible(result.criterion)}", *beside]
     return [f"kernel   {visible(result.kernel)}", f"operator {visible(result.operator)}"]
 
 

@@ -23,8 +23,8 @@ from ..models.base import (
 from ..models.behaviour import behaviour
 from ..stein import SteinOperator
 from .averages import Targets, average, operator_averages
-from .lengths import EXACT_STEPS, join_groups, length_groups, pad_groups
-from .losses import exact_losses, ratio_losses
+from .lengths import EXACT_STEPS, length_groups, pad_groups
+from .losses import exact_losses, join_losses, ratio_losses
 from .plans import shape_of
 from .result import ScoreEstimate
 
@@ -125,8 +125,7 @@ def exact_parts(
             pad_groups(groups, list(own)) for own in zip(*(one for one, _ in parts), strict=True)
         ]
         ratios = [
-            Losses(*(join_groups(groups, list(part)) for part in zip(*each, strict=True)))
-            for each in zip(*(own for _, own in parts), strict=True)
+            join_losses(groups, each) for each in zip(*(own for _, own in parts), strict=True)
         ]
     else:
         if not isinstance(model, (HasMarginalScore, HasMarginal)):

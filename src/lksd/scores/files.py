@@ -34,10 +34,11 @@ BY_ROW = (
     "observed",
     "losses",
     "loss_errors",
+    "loss_positions",
 )
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
-TABLES = ("meeting_times", "losses", "loss_errors")  # with a second axis
+TABLES = ("meeting_times", "losses", "loss_errors", "loss_positions")  # with a second axis
 TEXTS = ("notes", "columns", "criteria")
 # of arrays; others are real
 KINDS = {

@@ -16,7 +16,7 @@ from ..criteria.base import Additive, Losses
 from .averages import Averages, Targets
 from .batches import Run
 from .chains import NOTHING, Plan, Watch
-from .lengths import Group, join_groups
+from .lengths import Group, join_groups, pad_groups
 
 MOST_CONTROLS = 150  # products of latents among the control variates, beyond which squares are used
 BATCH, MOST = 16, 4_096  # observations of a step, and of a program
@@ -128,12 +128,16 @@ def chain_losses(
                 for one in criteria
             ]
         )
-    return [
-        Losses(
-            *(join_groups(groups, [getattr(one, name) for one in each]) for name in Losses._fields)
-        )
-        for each in zip(*parts, strict=True)
-    ]
+    return [join_losses(groups, each) for each in zip(*parts, strict=True)]
+
+
+def join_losses(groups: list[Group], parts: Sequence[Losses]) -> Losses:
+    """Those of all observations, from those of every group."""
+    values, errors = (
+        join_groups(groups, [getattr(one, name) for one in parts]) for name in ("values", "errors")
+    )
+    positions = [one.positions for one in parts if one.positions is not None]
+    return Losses(values, errors, pad_groups(groups, positions) if positions else None)
 
 
 def better_observed(every: list[Run]) -> list[np.ndarray]:
@@ -157,4 +161,7 @@ def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str,
         "criteria": tuple(one.name for one in criteria),
         "losses": np.stack([one.values for one in losses], 1),
         "loss_errors": np.stack([one.errors for one in losses], 1),
+        "loss_positions": next(
+            (one.positions for one in losses if one.positions is not None), None
+        ),
     }
