@@ -385,10 +385,10 @@ def test_models_are_called_by_their_names(lksd_command, folder, options, names):
     p, q = names
     _, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--report", "named.html")
     assert out.startswith(
-        f"{p}: models.py:p\n{q}: models.py:q\n\nH0: {p} fits at least as well as {q};"
+        f"{p}: models.py:p\n{q}: models.py:q\n\nH0: {p} and {q} fit equally well;"
     )
     assert f"\n{p} - {q} " in out
-    assert f"Does {q} fit the data better than {p}?" in (folder / "named.html").read_text()
+    assert f"Which of {p} and {q} fits the data better?" in (folder / "named.html").read_text()
     _, out, _ = lksd_command("compare", "x.npy", *PAIR, *options, "--json")
     (folder / "named.json").write_text(out)
     assert lksd.load_result(folder / "named.json").names == names

@@ -87,11 +87,12 @@ def by_differentiation(log_density, x, metric):
         return np.asarray(jax.vmap(one)(jnp.asarray(x, jnp.float64)))
 
 
-def scale_log_density(model, x, points=200):
-    """By Gauss-Hermite quadrature."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
-    terms = jax.vmap(lambda z: model.log_likelihood(x, model.spread * z))(jnp.asarray(nodes))
-    return jax.nn.logsumexp(terms, b=jnp.asarray(weights))
+def scale_log_density(model, x):
+    """By the trapezoidal rule, up to a constant."""
+    nodes = model.spread * jnp.linspace(-8.0, 8.0, 2_001)
+    return jax.nn.logsumexp(
+        jax.vmap(lambda z: model.log_likelihood(x, z) + model.log_prior(z))(nodes)
+    )
 
 
 EXACT = {
@@ -130,7 +131,7 @@ def test_a_scale_mixture_by_quadrature_has_honest_errors_and_no_bias():
     model, x = Scale(), RNG.standard_t(4, size=(60, 2))
     wanted = by_differentiation(lambda y: scale_log_density(model, y), x, np.var(x, axis=0, ddof=1))
     z, moved = [], []
-    for seed in range(3):
+    for seed in range(6):
         long, short = (
             lksd.estimate_scores(model, x, criteria="fisher", seed=seed, draws=draws)
             for draws in (400, 200)
@@ -151,8 +152,9 @@ def test_positive_data_are_scored_in_coordinates_without_a_boundary():
         lambda v: model.log_density(jnp.exp(v)) + jnp.sum(v), u, u.var(0, ddof=1)
     )
     found = lksd.estimate_scores(model, x, criteria="fisher")
-    z = (found.losses[:, 0] - wanted) / found.loss_errors[:, 0]
-    assert 0.6 < np.mean(z**2) < 1.5
+    off, errors = found.losses[:, 0] - wanted, found.loss_errors[:, 0]
+    assert 0.6 < np.sum(off**2) / np.sum(errors**2) < 1.5
+    assert np.abs(off).max() < 0.1
 
 
 def test_directions_are_scored_on_the_sphere():

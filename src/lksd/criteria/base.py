@@ -97,10 +97,15 @@ def mean_losses(batch_means: Float[np.ndarray, "n C B"]) -> Losses:
 
 
 def spread_error(batches: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " n"]:
-    """The standard error of the mean of m batches; NaN for one of them."""
-    if batches.shape[1] < 2:
+    """The standard error of the mean of m batches; NaN for too few of them.
+
+    Its square is larger than the unbiased estimate by (m - 1) / (m - 3), so that squared ratios of
+    errors to it, which have Student's distribution, are one on average.
+    """
+    m = batches.shape[1]
+    if m < 4:
         return np.full(len(batches), np.nan)
-    return batches.std(1, ddof=1) / np.sqrt(batches.shape[1])
+    return batches.std(1, ddof=1) * np.sqrt((m - 1) / (m - 3) / m)
 
 
 def by_chain(batch_means: Float[np.ndarray, "n C B ..."]) -> Float[np.ndarray, "n C ..."]:

@@ -225,13 +225,25 @@ class Fisher(Additive):
         cross = squares / (chains * (chains - 1)) if chains > 1 else np.sum(metric * total**2, -1)
         values = 2 * observed[..., 0].mean((1, 2)) - cross
         linear = observed[..., 0] - np.einsum("ncbd,d,nd->ncb", means, metric, total / chains)
-        return Losses(values, 2 * spread_error(linear.reshape(len(linear), -1)))
+        first = 2 * spread_error(linear.reshape(len(linear), -1))
+        return Losses(values, np.sqrt(first**2 + product_variance(means, metric)))
 
     def moved_means(self, x, means):
         """Scores of the coordinates from scores of x."""
         lower = np.where(np.isin(self.ends, (1, 3)), self.lower, -np.inf)
         upper = np.where(np.isin(self.ends, (2, 3)), self.upper, np.inf)
         return Coordinates(lower, upper, self.simplex).score(x, means)
+
+
+def product_variance(means: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Of the product of the errors of two chains' mean scores, averaged over all pairs of chains:
+    what is left of the noise where the terms of first order are small.
+    """
+    chains, batches = means.shape[1:3]
+    if chains < 2 or batches < 2:
+        return np.zeros(len(means))
+    each = means.var(2, ddof=1).mean(1) / batches  # of one chain's mean
+    return np.sum((metric * each) ** 2, -1) * 2 / (chains * (chains - 1))
 
 
 def below(u, lower, upper):

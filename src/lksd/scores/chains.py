@@ -8,6 +8,8 @@ ESS.
 
 from __future__ import annotations
 
+import math
+from itertools import product
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -43,12 +45,13 @@ class Plan(NamedTuple):
 
 
 class Watch(eqx.Module):
-    """What criteria average beside the score, with control variates of a degree of their own:
-    polynomials of degree one, all squares too, or all of degree two; 0 for none.
+    """What criteria average beside the score, with control variates of a degree of their own; of
+    degree two all products, or squares alone where they are not ``full``.
     """
 
     criteria: tuple[Any, ...]
     degree: int = eqx.field(static=True, default=0)
+    full: bool = eqx.field(static=True, default=True)
     sizes: tuple[int, ...] = eqx.field(static=True, default=())  # of what each looks at
 
     def prepare(self, model, x, z) -> tuple[Any, ...]:
@@ -75,9 +78,28 @@ class Watch(eqx.Module):
         )
         if self.degree == 1:
             return g
-        rows, columns = np.triu_indices(g.size) if self.degree == 3 else 2 * (np.arange(g.size),)
+        rows, columns = np.triu_indices(g.size) if self.full else 2 * (np.arange(g.size),)
         second = flat[rows] * g[columns] + flat[columns] * g[rows] + 2.0 * (rows == columns)
-        return jnp.concatenate([g, second])
+        more = [monomial_control(powers, flat, g) for powers in exponents(g.size, 3, self.degree)]
+        return jnp.concatenate([g, second, jnp.array(more).reshape(-1)])
+
+
+def exponents(size: int, lowest: int, highest: int) -> list[tuple[int, ...]]:
+    """Of all monomials in ``size`` variables whose total degree lies between these."""
+    found = product(range(highest + 1), repeat=size) if highest >= lowest else ()
+    return [powers for powers in found if lowest <= sum(powers) <= highest]
+
+
+def monomial_control(powers: tuple[int, ...], u, g):
+    """grad P . g + Laplacian of P for the monomial P of u with these powers."""
+    total = 0.0
+    for j, power in enumerate(powers):
+        if power:
+            rest = math.prod(u[k] ** own for k, own in enumerate(powers) if k != j)
+            slope = power * u[j] ** (power - 1) * g[j]
+            bend = power * (power - 1) * u[j] ** (power - 2) if power > 1 else 0.0
+            total += rest * (slope + bend)
+    return total
 
 
 NOTHING = Watch(())

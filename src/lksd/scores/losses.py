@@ -15,11 +15,13 @@ from .._jax import in_parts, program
 from ..criteria.base import Additive, Losses
 from .averages import Averages, Targets
 from .batches import Run
-from .chains import NOTHING, Plan, Watch
+from .chains import NOTHING, Plan, Watch, exponents
 from .lengths import Group, join_groups, pad_groups
 
-MOST_CONTROLS = 150  # products of latents among the control variates, beyond which squares are used
-BATCH, MOST = 16, 4_096  # observations of a step, and of a program
+MOST = 150  # control variates, beyond which squares are used instead of all products
+# degrees of the polynomials in few unconstrained reals, whose posteriors may be far from normal
+HIGHEST = {1: (4,), 2: (4,), 3: (3,)}
+BATCH, PROGRAM = 16, 4_096  # observations of a step, and of a program
 
 
 class Asks(NamedTuple):
@@ -52,13 +54,19 @@ def watch_of(
     if not looking:
         return NOTHING
     room = (plan.chains - 1) * plan.batches * plan.batch_draws
-    sizes = (width, 2 * width, width + width * (width + 1) // 2)
-    fitting = [
-        degree
-        for degree, size in enumerate(sizes, 1)
-        if width and 2 * size + 4 <= room and size <= max(MOST_CONTROLS, 2 * width)
+    choices = [  # from the best to none: the degree, whether it is full, and how many there are
+        *((degree, True, len(exponents(width, 1, degree))) for degree in HIGHEST.get(width, ())),
+        (2, True, width + width * (width + 1) // 2),
+        (2, False, 2 * width),
+        (1, True, width),
+        (0, True, 0),
     ]
-    watch = Watch(looking, max(fitting, default=0))
+    degree, full, _ = next(
+        one
+        for one in choices
+        if not one[0] or (width and 2 * one[2] + 4 <= room and one[2] <= max(MOST, 2 * width))
+    )
+    watch = Watch(looking, degree, full)
 
     def look(u):
         z, key = model.constrain(u), jax.random.key(0)
@@ -81,7 +89,7 @@ def exact_losses(
             continue
         if jax.eval_shape(partial(one.exact, model), jnp.asarray(data[0])) is None:
             return None
-        values = in_parts(partial(_losses, one, model), (data,), BATCH, MOST)
+        values = in_parts(partial(_losses, one, model), (data,), BATCH, PROGRAM)
         found.append(Losses(values, np.zeros(len(values))))
     return found
 
