@@ -59,8 +59,8 @@ def compare(
     names : two strings, optional
         What P and Q are called in the answer.
     kernel : kernel or list of kernels, optional
-        Default for real data: ``PerCoordinate.median(x)``, for one column ``IMQ.median(x)``, the
-        scales from ``x``, or from ``holdout`` if that is given; for integers
+        Default for real data: ``Standardised.median(x)``, the scales from ``x``, or from
+        ``holdout`` if that is given; for integers
         ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
         Default for integers: "difference" and "barker" together, with the defaults of

@@ -209,7 +209,7 @@ def test_models_equal_their_scores(factors):
     x, models = factors
     found = lksd.rank(x, models)
     scores = {name: lksd.estimate_scores(model, x).score for name, model in models.items()}
-    by_scores = lksd.rank_scores(x, scores, lksd.kernels.PerCoordinate.median(x))
+    by_scores = lksd.rank_scores(x, scores, lksd.kernels.Standardised.median(x))
     np.testing.assert_allclose(found.pvalues, by_scores.pvalues)
     assert found.names[0] == "noise 1.0"
     assert [one.method_p for one in found.diagnostics] == ["exact marginal score"] * 3

@@ -10,6 +10,7 @@ import typer
 from .. import kernels, samplers
 
 KERNELS: dict[str, Any] = {
+    "standardised": kernels.Standardised.median,
     "per-coordinate": kernels.PerCoordinate.median,
     "imq": kernels.IMQ.median,
     "imq-covariance": kernels.IMQ.covariance,
