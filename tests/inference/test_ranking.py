@@ -304,7 +304,7 @@ BAD = {
     "unknown correction": (
         lambda: lksd.rank_scores(X, S, IMQ(2.0), correction="sidak"),
         ValueError,
-        "correction: expected one of 'max-t', 'holm', 'bonferroni'; got 'sidak'",
+        "correction: expected one of 'auto', 'min-p', 'max-t', 'holm', 'bonferroni'; got 'sidak'",
     ),
     "no kernel": (
         lambda: lksd.rank_scores(X, S, []),

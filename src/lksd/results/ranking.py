@@ -13,7 +13,12 @@ from .base import TestResult
 from .details import Diagnostics, by_margin, mark_withheld, short_labels
 
 LISTED = 8  # models in a sentence
-NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
+NAMES = {
+    "min-p": "step-down min-p",
+    "max-t": "step-down max-T",
+    "holm": "Holm",
+    "bonferroni": "Bonferroni",
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
