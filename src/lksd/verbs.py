@@ -63,8 +63,8 @@ def compare(
         ``holdout`` if that is given; for integers
         ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
-        Default for integers: "difference" and "barker" together, with the defaults of
-        ``discrete_operators``.
+        Default for integers: "difference" and "barker" together, for documents "barker" alone,
+        with the defaults of ``discrete_operators``.
     also_mmd : bool
         Also run the relative MMD on 2,000 samples (n, if that is more) from each model, and
         correct for both: ``result.mmd``.

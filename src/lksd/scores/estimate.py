@@ -83,8 +83,9 @@ def estimate_scores(
         For discrete models also token-id lists, lists of words of the model's vocabulary, or word
         counts.
     operator : name, operator or tuple of them, optional
-        For discrete models, see ``discrete_operators``; default: "difference" and "barker". Scores
-        of two models can be compared only if they belong to the same operators.
+        For discrete models, see ``discrete_operators``; default: "difference" and "barker", for
+        models of documents "barker". Scores of two models can be compared only if they belong to
+        the same operators.
 
     Examples
     --------
