@@ -38,7 +38,7 @@ TABLES = ROOT.parent / "shared" / "data" / "tables"
 class Constant(eqx.Module):
     """A weight that is the same everywhere."""
 
-    value: float
+    value: np.ndarray
 
     def __call__(self, x):
         return self.value
@@ -50,7 +50,7 @@ def balanced(x, score):
     """
     parts = [PerCoordinate.median(x), IMQ.covariance(x)]
     sizes = [np.diag(stein_kernel(Langevin(), one, x[:100], score[:100])).mean() for one in parts]
-    weights = [Constant(float(size) ** -0.5) for size in sizes]
+    weights = [Constant(np.asarray(size**-0.5)) for size in sizes]
     return Sum(*(Weighted(one, weight) for one, weight in zip(parts, weights, strict=True)))
 
 
