@@ -122,6 +122,30 @@ def coordinate_median_scale() -> float:
     return float(2 * stats.norm.ppf(0.75) ** 2)
 
 
+def default_tie(dim: int, sigma: float = 1.5) -> Tie:
+    """The same two models, tied for the default kernel at the scales of the population.
+
+    In units of a column's median distance x = c z, and k = phi(x - y) (1 + a sum_d psi(x_d)
+    psi(y_d)) with a Gaussian phi, the product of its values g in each column: expectations are
+    products of those in one column, E k = e^D + a D e_1 e^(D-1) with e = E g, e_1 = E[g psi psi].
+    """
+    z, w = np.polynomial.hermite_e.hermegauss(120)
+    w = np.outer(w, w) / w.sum() ** 2
+    x = z / np.sqrt(coordinate_median_scale())
+    scale = max(2 / dim, 1 / 4) * median_scale(dim) / coordinate_median_scale()
+    psi = x / np.sqrt(1 + (x / 3) ** 2)
+    weight = w * np.exp(-((x[:, None] - x) ** 2) / (2 * scale))
+    products, tilts = np.outer(z, z), np.outer(psi, psi)
+    e, e_1, f, f_1 = (float((weight * v).sum()) for v in (1, tilts, products, products * tilts))
+    a = 1 / 4
+    of_shift = e**dim + a * dim * e_1 * e ** (dim - 1)
+    of_scale = dim * (
+        f * e ** (dim - 1) + a * (f_1 * e ** (dim - 1) + (dim - 1) * f * e_1 * e ** (dim - 2))
+    )
+    shift = (1 - 1 / sigma**2) * np.sqrt(of_scale / of_shift)
+    return Tie(dim, sigma, float(shift), median_scale(dim))
+
+
 def per_coordinate_tie(dim: int, sigma: float = 1.5) -> Tie:
     """The same two models, tied for the per-coordinate IMQ kernel at half the median scale.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lksd
+from lksd.kernels import PerCoordinate
 
 SAVED = Path(__file__).parent / "saved"
 DATA = np.load(SAVED / "data.npz")
@@ -19,8 +20,10 @@ CALLS = {
     "comparison": lambda x: ksd.compare(
         x, P, Q, kernel=KERNELS, also_mmd=True, calibration="normal"
     ),
-    "ranking": lambda x: ksd.rank(x, {"p": P, "q": Q, "r": R}, calibration="normal"),
-    "fit": lambda x: lksd.goodness_of_fit(x, P),
+    "ranking": lambda x: ksd.rank(
+        x, {"p": P, "q": Q, "r": R}, kernel=PerCoordinate.median(x), calibration="normal"
+    ),
+    "fit": lambda x: lksd.goodness_of_fit(x, P, kernel=PerCoordinate.median(x)),
 }
 
 

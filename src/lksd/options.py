@@ -13,12 +13,13 @@ import numpy as np
 
 from ._validation import check_choice, check_number, check_probability, check_seed
 from .samplers import Sampler, Start
+from .statistics import multiplicity
 from .statistics.nulls import Calibration, replicate_count
 
 PLAIN = (bool, int, float, str, type(None))
 VARIANCES = ("auto", "jackknife", "ustat", "vstat", "regularised")
 CALIBRATIONS = ("auto", "bootstrap", "edgeworth", "normal")
-CORRECTIONS = ("max-t", "holm", "bonferroni")
+CORRECTIONS = ("auto", *multiplicity.CORRECTIONS)
 ALTERNATIVES = ("greater", "two-sided")
 CONTROL_VARIATES = ("auto", "none")
 
@@ -69,9 +70,10 @@ class Decision(Record):
         "normal" is the paper's. "auto" takes the bootstrap up to 1,000 observations and the
         expansion beyond, and never a p-value below the normal one. An object of a subclass of
         ``lksd.statistics.Calibration`` says itself how T is distributed (docs/extending.md).
-    correction : "max-t", "holm" or "bonferroni"
-        For several kernels, operators or models. Step-down max-T uses how they depend on each
-        other, the others do not.
+    correction : "auto", "min-p", "max-t", "holm" or "bonferroni"
+        For several kernels, operators or models. Step-down min-p and max-T use how they depend on
+        each other, the others do not. "auto" is "min-p" for several kernels or operators, where
+        resamples of one with heavy tails would hide the others from max-T, and "max-t" for models.
     pairs : int, optional
         For n too large for all pairs of observations: take at least so many, chosen by ``seed``,
         and count the variance that this adds. The p-value is then normal.
@@ -84,7 +86,7 @@ class Decision(Record):
     margin: float = 0.0
     variance: str = "auto"
     calibration: str | Calibration = "auto"
-    correction: str = "max-t"
+    correction: str = "auto"
     pairs: int | None = None
 
     def __post_init__(self) -> None:
@@ -118,6 +120,12 @@ class Decision(Record):
     @property
     def two_sided(self) -> bool:
         return self.alternative == "two-sided"
+
+    def settled(self, hypotheses: int) -> Decision:
+        """The same with the correction for so many kernels and operators."""
+        if self.correction != "auto":
+            return self
+        return replace(self, correction="min-p" if hypotheses > 1 else "max-t")
 
     @property
     def guarded(self) -> bool:

@@ -75,12 +75,12 @@ def compare(
         Criteria that stand beside it; their p-values are corrected among themselves, and do not
         change the verdict. "auto" is the kernel Stein discrepancy; () for none.
     kernel : kernel or list of kernels, optional
-        Default for real data: ``PerCoordinate.median(x)``, for one column ``IMQ.median(x)``, the
-        scales from ``x``, or from ``holdout`` if that is given; for integers
+        Default for real data: ``Standardised.median(x)``, the scales from ``x``, or from
+        ``holdout`` if that is given; for integers
         ``BagOfWords.median(x, n_values)`` where the models are exchangeable, else ``Hamming()``.
     operator : name, operator or tuple of them, optional
-        Default for integers: "difference" and "barker" together, with the defaults of
-        ``discrete_operators``.
+        Default for integers: "difference" and "barker" together, for documents "barker" alone,
+        with the defaults of ``discrete_operators``.
     also_mmd : bool
         Also run the relative MMD on 2,000 samples (n, if that is more) from each model, together
         with the kernel Stein discrepancy, and correct for both: ``result.mmd``, or that of the

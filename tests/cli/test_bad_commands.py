@@ -83,7 +83,7 @@ COMMANDS = {
     "negative warmup": ((*X, "--no-exact", "--warmup", "-1"), "warmup"),
     "no chains": ((*X, "--no-exact", "--chains", "0"), "chains"),
     "an unknown sampler": ((*X, "--sampler", "stan"), "--sampler: expected one of 'nuts'"),
-    "an unknown kernel": ((*X, "--kernel", "matern"), "--kernel: expected one of 'per-coordinate'"),
+    "an unknown kernel": ((*X, "--kernel", "matern"), "--kernel: expected one of 'standardised'"),
     "a kernel that is a number": (
         (*X, "--kernel", "models.py:number"),
         "kernel: expected a kernel",

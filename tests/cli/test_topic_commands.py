@@ -135,7 +135,7 @@ def test_the_words_of_both_vocabularies_count(lksd_command, tmp_path):
     [
         (
             ("topics", "docs.jsonl", *TOPICS, "--kernel", "bag"),
-            "--kernel: expected one of 'per-coordinate'",
+            "--kernel: expected one of 'standardised'",
         ),
         (
             ("topics", "docs.jsonl", *TOPICS, "--kernel", "bag-of-words:wide"),

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import lksd
-from lksd.kernels import IMQ, PerCoordinate
+from lksd.kernels import IMQ, Standardised
 from lksd.models import PPCA
 from lksd.samplers import MALA
 
@@ -32,7 +32,7 @@ def test_exact_and_sampled_scores_agree():
     assert exact.diagnostics.method_p == "exact marginal score"
     assert exact.diagnostics.noise_share is None
     assert sampled.diagnostics.noise_share < 1e-10  # control variates leave nothing
-    assert "PerCoordinate" in exact.kernel
+    assert "Standardised" in exact.kernel
     assert str(sampled.diagnostics) in str(sampled)
 
 
@@ -88,7 +88,7 @@ def test_scales_from_a_holdout():
     x, p, q = problem(60, 3.0, 0.5)
     holdout = 5 * np.random.default_rng(9).normal(size=(50, 10))
     result = ksd.compare(x, p, q, holdout=holdout)
-    assert result.kernel == str(PerCoordinate.median(holdout))
+    assert result.kernel == str(Standardised.median(holdout))
     assert "the kernel's scales come from a holdout of 50 observations." in result.notes
     with pytest.raises(ValueError, match="holdout: expected 10 columns"):
         ksd.compare(x, p, q, holdout=holdout[:, :3])
@@ -99,7 +99,9 @@ def test_standardise_makes_units_irrelevant():
     units = np.geomspace(1, 1000, 10)
     scaled = [lksd.models.FactorAnalysis(one.weight * units[:, None], units**2) for one in (p, q)]
     with pytest.warns(lksd.LksdWarning, match="columns differ in scale by a factor of"):
-        ksd.compare(x * units, *scaled)
+        ksd.compare(x * units, *scaled, kernel=IMQ.median(x * units))
+    plain = [ksd.compare(*data).statistic for data in ((x, p, q), (x * units, *scaled))]
+    assert plain[0] == pytest.approx(plain[1], rel=1e-8)  # nor do they matter by default
     results = [ksd.compare(*data, standardise=True) for data in ((x, p, q), (x * units, *scaled))]
     assert results[0].statistic == pytest.approx(results[1].statistic, rel=1e-8)
     sampled = ksd.compare(x * units, *scaled, standardise=True, exact=False)
@@ -157,9 +159,9 @@ def test_bad_input(call, kind, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "least"), [(200, 0.88), (300, 0.96)])
+@pytest.mark.parametrize(("n", "least"), [(100, 0.7), (200, 0.97)])
 def test_power_of_the_default_kernel_in_the_papers_second_problem(n, least):
-    """PPCA, D = 100, Dz = 10, perturbations (2, 1): the radial kernel reaches about 0.76."""
+    """PPCA, D = 100, Dz = 10, perturbations (2, 1)."""
     rejected = radial = 0
     for trial in range(200):
         x, p, q = problem(n, 2.0, 1.0, dim=100, latent=10, seed=trial)

@@ -24,7 +24,8 @@ def test_tests_that_disagree_name_no_model_the_best():
     ).tolist()
     one = lksd.models.LDA(np.ones(1), 0.9 * right.mean(0, keepdims=True) + 0.1 / 30)
     four = lksd.models.LDA(np.full(4, 0.1), 0.5 * right + 0.5 / 30)
-    found = ksd.rank(documents, {"one": one, "four": four}, draws=60, warmup=40)
+    both = lksd.discrete_operators(one, four)
+    found = ksd.rank(documents, {"one": one, "four": four}, operator=both, draws=60, warmup=40)
     difference, barker = found.tests
     assert (difference.confidence_set, barker.confidence_set) == (("one",), ("four",))
     p, r = difference.pvalue, barker.pvalue
@@ -38,7 +39,7 @@ def test_tests_that_disagree_name_no_model_the_best():
     assert set(found.disputed[0]) == {"one", "four"}
     assert not found.reject
     assert [row[-2] for row in found.summary.rows] == ["disputed", "disputed"]
-    compared = ksd.compare(documents, one, four, draws=60, warmup=40)
+    compared = ksd.compare(documents, one, four, operator=both, draws=60, warmup=40)
     assert compared.disputed
     assert not compared.reject
 

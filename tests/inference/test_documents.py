@@ -63,7 +63,7 @@ def test_empty_documents_are_left_out_where_that_is_wanted(form):
     assert ksd.rank(given, {"p": P, "q": Q}, drop_empty=True, **options).n == 18
     scores = lksd.estimate_scores(P, given, drop_empty=True, **options)
     np.testing.assert_array_equal(scores.index, KEPT)
-    assert len(scores.score[0]) == 18
+    assert len(scores.score) == 18
     assert any("2 of 20 documents" in note for note in scores.notes)
 
 

@@ -72,11 +72,13 @@ FAMILIES = (factors, mixtures, topics)
 
 def pairs(count, seed):
     """Random pairs of all families, under all the options in turn; real data also with
-    two kernels.
+    two kernels, documents with two operators.
     """
     for number, options in enumerate(islice(cycle(OPTIONS), count)):
         family = FAMILIES[number % len(FAMILIES)]
-        several = {"kernel": [IMQ(1.0), IMQ(8.0)]} if family is not topics and number % 2 else {}
+        several = {"kernel": [IMQ(1.0), IMQ(8.0)]} if number % 2 else {}
+        if family is topics:
+            several = {"operator": ("difference", "barker")}
         yield *family(np.random.default_rng([seed, number])), options | several
 
 

@@ -210,7 +210,7 @@ def test_models_equal_their_scores(factors):
     x, models = factors
     found = ksd.rank(x, models)
     scores = {name: lksd.estimate_scores(model, x).score for name, model in models.items()}
-    by_scores = lksd.rank_scores(x, scores, lksd.kernels.PerCoordinate.median(x))
+    by_scores = lksd.rank_scores(x, scores, lksd.kernels.Standardised.median(x))
     np.testing.assert_allclose(found.pvalues, by_scores.pvalues)
     assert found.names[0] == "noise 1.0"
     assert [one.method_p for one in found.diagnostics] == ["exact marginal score"] * 3
@@ -305,7 +305,7 @@ BAD = {
     "unknown correction": (
         lambda: lksd.rank_scores(X, S, IMQ(2.0), correction="sidak"),
         ValueError,
-        "correction: expected one of 'max-t', 'holm', 'bonferroni'; got 'sidak'",
+        "correction: expected one of 'auto', 'min-p', 'max-t', 'holm', 'bonferroni'; got 'sidak'",
     ),
     "no kernel": (
         lambda: lksd.rank_scores(X, S, []),

@@ -29,7 +29,7 @@ def small(size=60, seed=0):
 @pytest.mark.filterwarnings("ignore::lksd.LksdWarning")  # chains as short as the paper's
 def test_compare_names_the_documents_and_words_that_decide(tmp_path):
     x, p, q = small()
-    result = ksd.compare(x, p, q, **SWEEPS)
+    result = ksd.compare(x, p, q, operator=lksd.discrete_operators(p, q), **SWEEPS)
     assert result.reject
     assert [test.operator for test in result.tests] == [
         str(operator) for operator in lksd.discrete_operators(p, q)
@@ -88,10 +88,10 @@ def test_documents_of_different_length():
     lengths = np.random.default_rng(0).integers(3, 21, len(x))
     ragged = [row[:length].tolist() for row, length in zip(x, lengths, strict=True)]
     result = ksd.compare(ragged, p, q)
+    barker = lksd.discrete_operators(p, q, names=("barker",))
+    assert result.operator == str(barker[0])  # the default for documents
     np.testing.assert_allclose(result.words.contributions.sum(), result.difference, rtol=1e-9)
-    scores = [
-        lksd.estimate_scores(one, ragged, operator=lksd.discrete_operators(p, q)) for one in (p, q)
-    ]
+    scores = [lksd.estimate_scores(one, ragged, operator=barker) for one in (p, q)]
     assert ksd.compare(ragged, *scores).statistic == result.statistic
     matched = ksd.compare(ragged, p, q, operator=Difference(60))
     assert np.isfinite(matched.statistic)

@@ -38,7 +38,7 @@ def test_one_observation_is_named_with_the_answer_without_it():
     result = ksd.compare(x, failing(p, 7, 1.01), q)
     (found,) = result.diagnostics.unconverged
     given = [one.at(np.delete(one.index, 7)) for one in (p, q)]
-    without = ksd.compare(np.delete(x, 7, 0), *given, kernel=lksd.kernels.PerCoordinate.median(x))
+    without = ksd.compare(np.delete(x, 7, 0), *given, kernel=lksd.kernels.Standardised.median(x))
     assert (found.model, found.observations, found.n) == ("P", (7,), N)
     assert (found.statistic, found.pvalue) == pytest.approx(
         (without.statistic, without.pvalue), rel=1e-9

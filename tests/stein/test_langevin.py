@@ -15,7 +15,9 @@ from lksd.kernels import (
     PerCoordinate,
     Polynomial,
     Product,
+    Standardised,
     Sum,
+    Tilted,
     Weighted,
 )
 from lksd.stein import Langevin, stein_kernel
@@ -50,6 +52,11 @@ KERNELS = {
     "per coordinate": PerCoordinate(IMQ(3.0), Gaussian(DIAGONAL)),
     "per coordinate, full base": PerCoordinate(Gaussian(spd(2)), IMQ(0.8)),
     "per coordinate, diagonal base": PerCoordinate(IMQ(DIAGONAL), IMQ(DIAGONAL[::-1].copy())),
+    "standardised": Standardised(Gaussian(1.7), DIAGONAL),
+    "standardised, per coordinate": Standardised(PerCoordinate(IMQ(3.0), IMQ(1.0)), DIAGONAL),
+    "tilted": Tilted(Gaussian(1.7), np.array([0.3, 0.0, -1.0, 2.0]), slope=0.7, bound=1.5),
+    "tilted, full": Tilted(IMQ(spd(4)), 0.2),
+    "default": Standardised.median(np.random.default_rng(5).normal(size=(20, DIM)) * DIAGONAL),
     "polynomial weight": Weighted(IMQ(2.0), Polynomial(0.5)),
     "ball": Weighted(IMQ(spd()), BallBump(radius=3.5, flat_radius=0.5)),
     "box": Weighted(Gaussian(2.0), BoxBump(-4.0, np.full(DIM, 4.0), margin=3.0)),
@@ -148,6 +155,7 @@ LINE = [
     IMQ(1.3),
     Gaussian(0.9),
     PerCoordinate(IMQ(2.0), Gaussian(1.0)),
+    Standardised(Tilted(Gaussian(2.0), 0.4), 0.7),
     Weighted(IMQ(), Polynomial(0.5)),
     Sum(IMQ(), Gaussian(3.0)),
 ]

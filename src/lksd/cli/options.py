@@ -10,6 +10,7 @@ import typer
 from .. import kernels, samplers
 
 KERNELS: dict[str, Any] = {
+    "standardised": kernels.Standardised.median,
     "per-coordinate": kernels.PerCoordinate.median,
     "imq": kernels.IMQ.median,
     "imq-covariance": kernels.IMQ.covariance,
@@ -153,7 +154,11 @@ Margin = Annotated[
 ]
 Variance = Annotated[str, option("auto, jackknife, ustat, vstat or regularised.", panel="Test")]
 Correction = Annotated[
-    str, option("max-t, holm or bonferroni, where several hypotheses are tested.", panel="Test")
+    str,
+    option(
+        "auto, min-p, max-t, holm or bonferroni, where several hypotheses are tested.",
+        panel="Test",
+    ),
 ]
 AlsoMMD = Annotated[
     bool, option("Also compare samples of the models, by the MMD.", "--also-mmd", panel="Test")

@@ -72,9 +72,12 @@ class Integers(Domain):
         wanted = tuple(choice) if isinstance(choice, (tuple, list)) else choice and (choice,)
         own = [model for model in models if not is_estimate(model)]
         without = values_without_probability(own)
-        default = BOTH[1:] if without and self.default == BOTH else self.default
+        left_out = bool(without) and self.default == BOTH  # of the default
+        default = BOTH[1:] if left_out else self.default
         built = [self.operator(one, own) for one in (default if choice is None else wanted)]
-        if without and (choice is None or any(one.needs_all_values for one in built)):
+        if without and (
+            (choice is None and left_out) or any(one.needs_all_values for one in built)
+        ):
             alone = "; Barker alone is used" if choice is None else ""
             warn(
                 f"operator: {without} values have probability zero under a model, and the "
@@ -151,9 +154,15 @@ class Categories(Integers):
 
 
 class Documents(Integers):
-    """Observations of any length, most of them texts."""
+    """Observations of any length, most of them texts.
+
+    The score of Difference, p(next word) / p(word) - 1, has no bound: the words that surprise a
+    model most make nearly all of it, and the sharper of two models surprises more, however well it
+    predicts all others (docs/topics.md). Barker's weights lie between 0 and 1.
+    """
 
     kind: ClassVar[str] = "documents"
+    default: ClassVar[tuple[str, ...]] = ("barker",)
 
 
 class Graphs(Integers):

@@ -19,7 +19,7 @@ from .._validation import (
     warn,
 )
 from .._vocabulary import is_words, vocabularies_of
-from ..kernels import IMQ, BallBump, BoxBump, Kernel, PerCoordinate, Weighted
+from ..kernels import IMQ, BallBump, BoxBump, Kernel, Standardised, Weighted
 from ..kernels.radial import column_spreads
 from ..stein import Langevin, Spherical, SteinOperator
 from ..stein.base import check_directions
@@ -108,7 +108,9 @@ class Vectors(Domain):
                 "columns are divided by their standard deviations; the hypothesis is about data in "
                 "these units."
             )
-        elif (ratio := spread.max() / spread[spread > 0].min(initial=np.inf)) > UNEVEN:
+        elif (kernel is not None or paper or operator.scalar) and (
+            ratio := spread.max() / spread[spread > 0].min(initial=np.inf)
+        ) > UNEVEN:
             warn(
                 f"x: columns differ in scale by a factor of {ratio:.0f}, and the largest dominate; "
                 "consider standardise=True."
@@ -220,17 +222,10 @@ class Directions(Vectors):
 def default_kernel(
     x: np.ndarray, operator: SteinOperator = LANGEVIN, paper: bool = False
 ) -> Kernel:
-    """A kernel for each coordinate at its own median scale.
-
-    It is radial for one column, where the factor on the coordinate would make two kernels on the
-    same number, where a column is mostly constant, and where the operator does not take it.
+    """A local kernel on columns in units of their own; the paper's kernel in the paper's test, and
+    where the operator takes one number only.
     """
-    if paper or operator.scalar or x.shape[1] == 1:
-        return IMQ.at_median(x)
-    try:
-        return PerCoordinate.at_median(x)
-    except ValueError:
-        return IMQ.at_median(x)
+    return IMQ.at_median(x) if paper or operator.scalar else Standardised.at_median(x)
 
 
 def is_continuous(choice: Any) -> bool:

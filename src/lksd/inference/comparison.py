@@ -28,7 +28,7 @@ from .mmd import MMDTest, mmd_test, with_mmd
 if TYPE_CHECKING:
     from ..problem import Findings, Problem
 
-NAMES = {"max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
+NAMES = {"min-p": "min-p", "max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 KEPT = {
     "negative": "the U-statistic estimate of the variance is negative, so the null hypothesis is "
     "kept; use variance='jackknife'.",
@@ -112,6 +112,7 @@ def decide(
     """The result, and the test that it tells of: of several, the most significant in either
     direction.
     """
+    decision = decision.settled(len(tests))
     if len(tests) == 1 and mmd is None:
         return judge(tests[0], decision), tests[0]
     forward, reverse = pvalues_both_ways(tests, mmd, decision)

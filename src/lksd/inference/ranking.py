@@ -83,6 +83,7 @@ def best_of(case: Case) -> Case:
 
 def rank_all(tests: list[Contrasts], names: tuple[str, ...], decision: Decision) -> RankResult:
     """The ranking by one kernel and operator, with the verdict of all of them."""
+    decision = decision.settled(len(tests))
     live = np.concatenate([test.live for test in tests])
     adjusted = Adjusted(np.ones(0))
     if live.any():

@@ -5,6 +5,7 @@ from .compose import BallBump, BoxBump, Polynomial, Product, Sum, Weighted, fami
 from .discrete import BagOfWords, Graphs, Hamming, IntegerDistance, OneHot
 from .gram import gram, kernel_block
 from .radial import IMQ, Gaussian, PerCoordinate, Radial
+from .standardised import Standardised, Tilted
 
 __all__ = [
     "IMQ",
@@ -21,7 +22,9 @@ __all__ = [
     "Polynomial",
     "Product",
     "Radial",
+    "Standardised",
     "Sum",
+    "Tilted",
     "Weighted",
     "as_kernel",
     "check_on",

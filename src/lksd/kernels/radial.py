@@ -295,18 +295,49 @@ def median_preconditioner(x: np.ndarray) -> tuple[np.ndarray, str]:
 
 
 def coordinate_medians(x: np.ndarray) -> tuple[np.ndarray, str]:
-    """The squared median of |x_id - x_jd| for every coordinate d."""
-    from scipy.spatial.distance import pdist
-
-    rows, pairs = subset(x)
-    scales = np.array([np.median(pdist(column[:, None])) for column in rows.T])
+    """The squared median of |x_id - x_jd| for every coordinate d; the mean where that is zero."""
+    scales, source = column_distances(x)
     if not scales.all():
         column = int(np.flatnonzero(scales == 0)[0])
         raise ValueError(
-            f"x: the median distance in column {column} is zero, so at least half of its pairs are "
-            "equal. Drop the column, or give the scales yourself."
+            f"x: column {column} is constant and has no scale. Drop the column, or give the scales "
+            "yourself."
         )
-    return scales**2, f"median of each coordinate over {pairs}"
+    return scales**2, source
+
+
+def column_distances(x: np.ndarray) -> tuple[np.ndarray, str]:
+    """The typical |x_id - x_jd| of every column d, zero for a constant one."""
+    rows, pairs = subset(x)
+    found = [median_or_mean(column[:, None]) for column in rows.T]
+    means = sum(by_mean for _, by_mean in found)
+    instead = f", mean in {means} of them where it is zero" if means else ""
+    return np.array([scale for scale, _ in found]), (
+        f"median of each coordinate over {pairs}{instead}"
+    )
+
+
+def typical_distance(x: np.ndarray) -> tuple[float, str]:
+    """The median distance of two observations, or their mean distance where that is zero."""
+    rows, pairs = subset(x)
+    scale, by_mean = median_or_mean(rows)
+    if scale == 0:
+        raise ValueError(
+            "x: expected observations that differ; all distances between them are zero. Give the "
+            "kernel yourself, for example kernel=lksd.kernels.IMQ(preconditioner=1.0)."
+        )
+    return scale, f"{'mean' if by_mean else 'median'} of {pairs}"
+
+
+def median_or_mean(rows: np.ndarray) -> tuple[float, bool]:
+    """The median distance of two rows; where more than half of them are equal the mean distance,
+    and that this is so.
+    """
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(rows)
+    scale = float(np.median(distances))
+    return (scale, False) if scale > 0 else (float(distances.mean()), True)
 
 
 def covariance_preconditioner(x, shrinkage: float) -> tuple[np.ndarray, str]:

@@ -16,68 +16,18 @@ from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from ..statistics import ustatistic
 from ..statistics.ustatistic import Components
 from .base import DifferenceResult
+from .criteria import criteria_frame, criteria_table
 from .details import (
     Diagnostics,
     Pointwise,
     Words,
-    both_pvalues,
     by_margin,
     criterion_lines,
     mark_withheld,
     measure_of,
     sentence_of,
 )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MMDResult(DifferenceResult):
-    """The relative maximum mean discrepancy test (Appendix B.5), on samples from the models."""
-
-    mmd_p: float
-    mmd_q: float
-    n_p: int
-    n_q: int
-
-    @property
-    def favours(self) -> str | None:
-        """The name of the model that is shown to fit better; None where none is."""
-        return (
-            None
-            if self.withheld is not None or self.direction is None
-            else self.name(self.direction)
-        )
-
-    @property
-    def _verdict(self) -> str:
-        if self.direction is None:
-            return f"Undecided ({both_pvalues(self)})."
-        return f"{self.better_than(self.direction)} ({pvalue_text(self.smaller_pvalue)})."
-
-    @property
-    def question(self) -> str:
-        p, q = self.names
-        return f"H0: MMD({p}) <= MMD({q});  H1: {q} fits better"
-
-    @property
-    def summary(self) -> Table:
-        return self._estimates("squared MMD", (self.mmd_p, None), (self.mmd_q, None))
-
-    def __str__(self) -> str:
-        counts = (
-            f"n = {self.n} observations, {self.n_p} from {self.names[0]}, {self.n_q} from "
-            f"{self.names[1]}"
-        )
-        lines = [
-            self.question,
-            "",
-            *self.summary.lines(),
-            "",
-            f"T = {self.statistic:.3f}, {pvalue_text(self.pvalue)}; {counts}",
-            f"kernel   {visible(self.kernel)}",
-            "",
-            self.sentence,
-        ]
-        return "\n".join(map(visible, lines))
+from .mmd import MMDResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -415,42 +365,12 @@ class ComparisonResult(DifferenceResult):
     @property
     def criteria(self) -> Table:
         """What every criterion says, the one that decides first."""
-        rows = []
-        for one in (self, *self.beside):
-            low, high = one.confidence_interval()
-            better = "withheld" if one.withheld else one.favours or ""
-            cells = (number(one.difference), number(one.standard_error))
-            interval = f"[{number(low)}, {number(high)}]"
-            rows.append((one.criterion, *cells, interval, pvalue_cell(one.smaller_pvalue), better))
-        header = ("criterion", self.subtraction, "std. error", "95 % interval", "p", "better")
-        return Table(header, rows, left=(0, 5))
+        return criteria_table(self)
 
     @property
     def table(self):
-        """What every criterion says, as a pandas data frame."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(
-                "table needs pandas, which is not installed. Run: pip install pandas"
-            ) from error
-        rows = []
-        for one in (self, *self.beside):
-            low, high = one.confidence_interval()
-            share = None if one.diagnostics is None else one.diagnostics.noise_share
-            rows.append(
-                {
-                    "criterion": one.criterion,
-                    "difference": one.difference,
-                    "standard_error": one.standard_error,
-                    "lower": low,
-                    "upper": high,
-                    "pvalue": one.smaller_pvalue,
-                    "mcmc_share": 0.0 if share is None else share,
-                    "favours": one.favours,
-                }
-            )
-        return pandas.DataFrame(rows).set_index("criterion")
+        """The same as a pandas data frame."""
+        return criteria_frame(self)
 
     @property
     def hypotheses(self) -> Table:

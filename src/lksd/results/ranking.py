@@ -22,7 +22,12 @@ from .details import (
 )
 
 LISTED = 8  # models in a sentence
-NAMES = {"max-t": "step-down max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
+NAMES = {
+    "min-p": "step-down min-p",
+    "max-t": "step-down max-T",
+    "holm": "Holm",
+    "bonferroni": "Bonferroni",
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,9 +19,10 @@ from .._keys import as_keys
 from ..engines import Engine, track
 from ..models.behaviour import seen
 from .averages import Averages, average, control_part
-from .chains import NOTHING, Plan, Point, Watch, run_batch, run_watched
+from .chains import Plan, Point, run_batch, run_watched
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
+from .watch import NOTHING, Watch
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with
 # it: the smallest stays in the processor's cache and is the fastest, but a Gibbs step on so few

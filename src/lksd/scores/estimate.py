@@ -79,8 +79,9 @@ def estimate_scores(
         For discrete models also token-id lists, lists of words of the model's vocabulary, or word
         counts.
     operator : name, operator or tuple of them, optional
-        For discrete models, see ``discrete_operators``; default: "difference" and "barker". Scores
-        of two models can be compared only if they belong to the same operators.
+        For discrete models, see ``discrete_operators``; default: "difference" and "barker", for
+        models of documents "barker". Scores of two models can be compared only if they belong to
+        the same operators.
     criteria : names or objects of lksd.criteria, optional
         Additive criteria whose losses are computed from the same draws: ``losses`` of the result.
 

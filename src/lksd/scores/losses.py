@@ -15,8 +15,9 @@ from .._jax import in_parts, program
 from ..criteria.base import Additive, Losses
 from .averages import Averages, Targets
 from .batches import Run
-from .chains import NOTHING, Plan, Watch, exponents
+from .chains import Plan
 from .lengths import Group, join_groups, pad_groups
+from .watch import NOTHING, Watch, exponents
 
 MOST = 150  # control variates, beyond which squares are used instead of all products
 # degrees of the polynomials in few unconstrained reals, whose posteriors may be far from normal

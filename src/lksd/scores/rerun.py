@@ -30,8 +30,9 @@ from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
 from .averages import Averages, average
 from .batches import Groups, Run, Setup, Work, chain_work, form_of_run, in_batches, keep
-from .chains import NOTHING, Plan, Point, Watch, run_batch
+from .chains import Plan, Point, run_batch
 from .convergence import Judgement, judge
+from .watch import NOTHING, Watch
 
 
 class Attempt(NamedTuple):

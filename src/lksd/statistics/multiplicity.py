@@ -1,6 +1,6 @@
-"""Several hypotheses at once: p-values adjusted by step-down max-T (Romano and Wolf 2005), Holm or
-Bonferroni; and a selective test, whether a model is worse than the one that the same data chose
-(RelPSI, Lim et al. 2019).
+"""Several hypotheses at once: p-values adjusted by step-down max-T (Romano and Wolf 2005), min-p
+(Westfall and Young 1993), Holm or Bonferroni; and a selective test, whether a model is worse than
+the one that the same data chose (RelPSI, Lim et al. 2019).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .nulls import Bootstrap
 
 NORMAL_DRAWS = 19_999
 CELLS = 2**22  # numbers of the draws that are held at once
-CORRECTIONS = ("max-t", "holm", "bonferroni")
+CORRECTIONS = ("min-p", "max-t", "holm", "bonferroni")
 
 
 class Family(NamedTuple):
@@ -47,8 +47,11 @@ class Adjusted(NamedTuple):
 def adjust(family: Family, correction: str, seed: int) -> Adjusted:
     """The larger of the p-values by normal scores and by replicates, each adjusted for all
     hypotheses.
+
+    By "min-p" every statistic is first replaced by its place among its own replicates: where those
+    of one hypothesis have heavy tails, their largest would hide all others.
     """
-    if correction != "max-t":
+    if correction in ("holm", "bonferroni"):
         return Adjusted(by_count(marginal(family), correction))
     pvalues, score, statistic = np.zeros(len(family.statistics)), None, None
     if family.scores is not None:
@@ -57,6 +60,9 @@ def adjust(family: Family, correction: str, seed: int) -> Adjusted:
         pvalues = np.minimum(pvalues, by_count(ndtr(-family.scores), "holm"))
     if family.replicates is not None:
         resampled, statistic = step_down(family.statistics, [family.replicates])
+        if correction == "min-p":
+            places, of_replicates = own_places(family.statistics, family.replicates)
+            resampled, _ = step_down(places, [of_replicates])
         pvalues = np.maximum(pvalues, resampled)
     return Adjusted(np.maximum(pvalues, marginal(family)), score, statistic)
 
@@ -79,6 +85,21 @@ def step_down(
     pvalues = np.empty(len(order))
     pvalues[order] = np.maximum.accumulate((counts + 1) / (len(replicates) + 1))
     return pvalues, Bootstrap.of(replicates)
+
+
+def own_places(
+    statistics: Float[np.ndarray, " A"], replicates: Float[np.ndarray, "A B"]
+) -> tuple[Float[np.ndarray, " A"], Float[np.ndarray, "A B"]]:
+    """How many of a hypothesis's own replicates are smaller than its T, and than each replicate;
+    those without spread are larger than any.
+    """
+    known = np.where(np.isnan(replicates), np.inf, replicates)
+    smaller = [
+        np.searchsorted(np.sort(own), [t, *own], "left")
+        for t, own in zip(statistics, known, strict=True)
+    ]
+    places = np.array(smaller, dtype=np.float64).reshape(len(statistics), -1)
+    return places[:, 0], places[:, 1:]
 
 
 def normal_draws(

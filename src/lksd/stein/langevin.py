@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..kernels import Kernel, PerCoordinate, Radial, Sum, Weighted
+from ..kernels import Kernel, PerCoordinate, Radial, Standardised, Sum, Tilted, Weighted
 from ..kernels.gram import centre, product_plus, squared_distances
 from ..kernels.radial import precondition
 from .base import ELEMENTWISE_TILE, Data, SteinOperator
@@ -41,7 +41,7 @@ class Langevin(SteinOperator):
 
 def by_products(kernel: Kernel) -> bool:
     """Whether the kernel's block is matrix products and element-wise work on n x m arrays."""
-    if isinstance(kernel, Weighted):
+    if isinstance(kernel, (Standardised, Tilted, Weighted)):
         return by_products(kernel.base)
     if isinstance(kernel, Sum):
         return by_products(kernel.a) and by_products(kernel.b)
@@ -193,6 +193,46 @@ def _(
 
 @langevin_block.register
 def _(
+    kernel: Tilted,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
+) -> Float[Array, "S n m"]:
+    # k = phi p with p = 1 + a u'v, u = psi(x), v = psi(y), and d = L^-1 (x - y). With u_1, v_1 the
+    # derivatives, and element-wise products in brackets, h = p h_base + a phi [s'(u v_1)
+    # + t'(u_1 v) + u_1'v_1] + 2 a phi' d'(u v_1 - u_1 v).
+    (u, u_1), (v, v_1) = kernel.psi(x), kernel.psi(y)
+    x, y = x - kernel.centre, y - kernel.centre
+    dual_x, dual_y = (precondition(kernel.base.preconditioner, z) for z in (x, y))
+    phi, first, _ = kernel.base.profile(squared_distances(x, dual_x, y, dual_y))
+    lean = (dual_x * u) @ v_1.T - u @ (dual_y * v_1).T - (dual_x * u_1) @ v.T
+    lean = lean + u_1 @ (dual_y * v).T
+    tilt = 1 + kernel.slope * (u @ v.T)
+    score_free = kernel.slope * (phi * (u_1 @ v_1.T) + 2 * first * lean)
+
+    def model(scores):
+        s, t = scores
+        return kernel.slope * phi * ((s * u) @ v_1.T + u_1 @ (t * v).T) + score_free
+
+    base = langevin_block(kernel.base, x, scores_x, y, scores_y)
+    return tilt * base + over_models(model, scores_x, scores_y)
+
+
+@langevin_block.register
+def _(
+    kernel: Standardised,
+    x: Float[Array, "n D"],
+    scores_x: Float[Array, "S n D"],
+    y: Float[Array, "m D"],
+    scores_y: Float[Array, "S m D"],
+) -> Float[Array, "S n m"]:
+    units = kernel.scales
+    return langevin_block(kernel.base, x / units, scores_x * units, y / units, scores_y * units)
+
+
+@langevin_block.register
+def _(
     kernel: Sum,
     x: Float[Array, "n D"],
     scores_x: Float[Array, "S n D"],
@@ -249,7 +289,7 @@ class Spherical(SteinOperator):
     data: ClassVar[Data] = "directions"
 
     def check_kernel(self, kernel: Kernel) -> None:
-        if kernel.domain == "discrete" or isinstance(kernel, PerCoordinate):
+        if kernel.domain == "discrete" or isinstance(kernel, (PerCoordinate, Standardised)):
             raise ValueError(
                 "kernel: expected one number for two real vectors, for the Spherical operator; got "
                 f"{kernel}. Use IMQ.median(x)."

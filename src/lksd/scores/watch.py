@@ -1,0 +1,87 @@
+"""What criteria look at in every draw beside the score, and the control variates for it."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from ..samplers.base import given_integers, log_posterior
+
+
+class Watch(eqx.Module):
+    """What criteria average beside the score, with control variates of a degree of their own; of
+    degree two all products, or squares alone where they are not ``full``.
+    """
+
+    criteria: tuple[Any, ...]
+    degree: int = eqx.field(static=True, default=0)
+    full: bool = eqx.field(static=True, default=True)
+    sizes: tuple[int, ...] = eqx.field(static=True, default=())  # of what each looks at
+
+    def prepare(self, model, x, z) -> tuple[Any, ...]:
+        return tuple(one.prepare(model, x, z) for one in self.criteria)
+
+    def observe(self, model, x, z, key, prepared) -> Float[Array, " k"]:
+        """What all criteria look at, one after another."""
+        found = [
+            one.observe(model, x, z, key, known)
+            for one, known in zip(self.criteria, prepared, strict=True)
+        ]
+        return jnp.concatenate([jnp.zeros(0), *(part for part in found if part is not None)])
+
+    def controls(self, model, x, u) -> Float[Array, " q"]:
+        """grad P . grad log p(x, z) + Laplacian of P, whose posterior mean is zero, for the
+        polynomials P of the unconstrained reals.
+        """
+        if not self.degree:
+            return jnp.zeros(0)
+        conditional, reals = given_integers(model, u)
+        g, flat = (
+            ravel_pytree(part)[0]
+            for part in (jax.grad(log_posterior(conditional, x))(reals), reals)
+        )
+        if self.degree == 1:
+            return g
+        rows, columns = np.triu_indices(g.size) if self.full else 2 * (np.arange(g.size),)
+        second = flat[rows] * g[columns] + flat[columns] * g[rows] + 2.0 * (rows == columns)
+        more = [monomial_control(powers, flat, g) for powers in exponents(g.size, 3, self.degree)]
+        return jnp.concatenate([g, second, jnp.array(more).reshape(-1)])
+
+
+def exponents(size: int, lowest: int, highest: int) -> list[tuple[int, ...]]:
+    """Of all monomials in ``size`` variables whose total degree lies between these."""
+    found = product(range(highest + 1), repeat=size) if highest >= lowest else ()
+    return [powers for powers in found if lowest <= sum(powers) <= highest]
+
+
+def monomial_control(powers: tuple[int, ...], u, g):
+    """grad P . g + Laplacian of P for the monomial P of u with these powers."""
+    total = 0.0
+    for j, power in enumerate(powers):
+        if power:
+            rest = math.prod(u[k] ** own for k, own in enumerate(powers) if k != j)
+            slope = power * u[j] ** (power - 1) * g[j]
+            bend = power * (power - 1) * u[j] ** (power - 2) if power > 1 else 0.0
+            total += rest * (slope + bend)
+    return total
+
+
+NOTHING = Watch(())
+
+
+class Watched(NamedTuple):
+    """What criteria average of one observation, in the form of ``Reduced``."""
+
+    scores: Float[Array, "C B k"]
+    controls: Float[Array, "C B q"]
+    control_moments: Float[Array, "C q q"]
+    cross_moments: Float[Array, "C q k"]
+    origins: Float[Array, "C k"]
