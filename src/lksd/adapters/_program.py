@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -134,6 +134,7 @@ class ProgramModel(LatentVariableModel):
     scores are exact; where log p(x | z) is, chains use its coefficients.
     """
 
+    complete: ClassVar[bool] = True  # factors and potentials are refused
     name: str = eqx.field(static=True)
     # log_prior(params, z), log_likelihood(params, x, z), sample(params, key), and the transforms
     parts: dict[str, Traced]

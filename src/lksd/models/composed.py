@@ -179,6 +179,11 @@ class PosteriorPredictive(LatentVariableModel):
         ], latent
 
     @property
+    def complete(self) -> bool | None:  # type: ignore[override]
+        """As the model whose parameters are averaged."""
+        return self.models.complete
+
+    @property
     def log_marginal(self):
         """The exact log density where the model has one, else None."""
         return self.mixture if isinstance(self.chosen(0), HasMarginal) else None

@@ -193,8 +193,11 @@ def measure_of(criterion: str) -> str:
 def criterion_lines(result: ComparisonResult | RankResult) -> list[str]:
     """By what the models are compared."""
     if result.criterion != "ksd":
-        beside = [line for one in result.beside for line in criterion_lines(one) if one.kernel]
-        return [f"criterion {visible(result.criterion)}", *beside]
+        beside = [one for one in result.beside if one.kernel]
+        return [
+            f"criterion {visible(result.criterion)}",
+            *(visible(f"beside   {one.criterion}: {one.operator}, {one.kernel}") for one in beside),
+        ]
     return [f"kernel   {visible(result.kernel)}", f"operator {visible(result.operator)}"]
 
 
