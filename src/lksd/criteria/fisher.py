@@ -62,10 +62,6 @@ class Fisher(Additive):
         kind = kind_of(model)
         if kind not in ("reals", "directions"):
             return "describes integers; use the conditional criterion"
-        if exact is not False and (isinstance(model, (HasMarginal, HasMarginalScore))):
-            return None
-        if not model.normalised:
-            return "has a likelihood without its normaliser, which may depend on x"
         return None
 
     def locate(self, domain, x, models, source):
