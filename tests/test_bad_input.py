@@ -221,7 +221,7 @@ CASES = {
     "median of a constant column": (
         lambda: k.PerCoordinate.median(np.column_stack([X, np.ones(20)])),
         ValueError,
-        "column 3 is zero",
+        "column 3 is constant and has no scale",
     ),
     "covariance of too few": (
         lambda: k.IMQ.covariance(X[:4], shrinkage=0.0),

@@ -226,7 +226,7 @@ def test_topic_models_with_both_operators():
         np.asarray(models["a = 0.3"].sample(key, length=8)[1]).tolist()
         for key in jax.random.split(jax.random.key(0), 20)
     ]
-    found = ksd.rank(documents, models)
+    found = ksd.rank(documents, models, operator=lksd.discrete_operators(*models.values()))
     assert len(found.tests) == 2
     assert {one.operator.split("(")[0] for one in found.tests} == {"Difference", "Barker"}
 

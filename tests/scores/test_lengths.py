@@ -42,10 +42,13 @@ class Weighing(Engine):
             yield found
 
 
+BOTH = {"operator": lksd.discrete_operators(MODEL)}
+
+
 @pytest.fixture(scope="module")
 def found():
     engine = Weighing()
-    return lksd.estimate_scores(MODEL, DOCUMENTS, **OPTIONS, engine=engine), engine
+    return lksd.estimate_scores(MODEL, DOCUMENTS, **BOTH, **OPTIONS, engine=engine), engine
 
 
 def test_a_long_document_does_not_make_all_others_long(found):
@@ -113,8 +116,12 @@ def test_a_run_over_groups_goes_on_from_its_checkpoint(found, tmp_path):
     estimate, engine = found
     path, again = tmp_path / "scores", Weighing()
     with pytest.raises(KeyboardInterrupt):
-        lksd.estimate_scores(MODEL, DOCUMENTS, **OPTIONS, checkpoint=path, engine=Weighing(most=1))
-    resumed = lksd.estimate_scores(MODEL, DOCUMENTS, **OPTIONS, checkpoint=path, engine=again)
+        lksd.estimate_scores(
+            MODEL, DOCUMENTS, **BOTH, **OPTIONS, checkpoint=path, engine=Weighing(most=1)
+        )
+    resumed = lksd.estimate_scores(
+        MODEL, DOCUMENTS, **BOTH, **OPTIONS, checkpoint=path, engine=again
+    )
     assert again.words == engine.words - LONG  # the longest ran first
     np.testing.assert_array_equal(resumed.score[0], estimate.score[0])
     np.testing.assert_array_equal(resumed.batch_means[1], estimate.batch_means[1])

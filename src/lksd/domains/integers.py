@@ -184,9 +184,10 @@ def discrete_operators(*models: Any, names: tuple[str, ...] = BOTH) -> tuple[Dis
     >>> rng = np.random.default_rng(0)
     >>> topics = rng.dirichlet(np.ones(30), (2, 2))
     >>> p, q = (lksd.models.LDA(0.1 * np.ones(2), one) for one in topics)
-    >>> [str(operator) for operator in lksd.discrete_operators(p, q)]  # doctest: +ELLIPSIS
-    ['Difference(30 values, shared witness, ordered...)', 'Barker(30 values, shared witness,
-    ordered...)']
+    >>> for operator in lksd.discrete_operators(p, q):
+    ...     print(operator)  # doctest: +ELLIPSIS
+    Difference(30 values, shared witness, ordered...)
+    Barker(30 values, shared witness, ordered...)
     """
     size, average = check_alphabets(models), all(one.any_length or one.graphs for one in models)
     options: dict[str, Any] = {"witness": "shared", "average": average}
