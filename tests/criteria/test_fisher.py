@@ -117,7 +117,8 @@ def test_linear_models_in_closed_form_and_by_chains(name):
 
 
 def test_a_mixture_by_differentiation():
-    means, covariances = RNG.normal(size=(3, 6)), np.stack([np.eye(6), 2 * np.eye(6), np.eye(6)])
+    rng = np.random.default_rng(234)
+    means, covariances = rng.normal(size=(3, 6)), np.stack([np.eye(6), 2 * np.eye(6), np.eye(6)])
     model = lksd.models.GaussianMixture([0.5, 0.3, 0.2], means, covariances)
     metric = np.arange(1.0, 7.0)
     wanted = by_differentiation(model.log_marginal, X, metric)
@@ -128,7 +129,8 @@ def test_a_mixture_by_differentiation():
 
 def test_a_scale_mixture_by_quadrature_has_honest_errors_and_no_bias():
     """z^2 over observations and seeds; halving the draws does not move the mean."""
-    model, x = Scale(), RNG.standard_t(4, size=(60, 2))
+    rng = np.random.default_rng(468)
+    model, x = Scale(), rng.standard_t(4, size=(60, 2))
     wanted = by_differentiation(lambda y: scale_log_density(model, y), x, np.var(x, axis=0, ddof=1))
     z, moved = [], []
     for seed in range(6):
@@ -197,7 +199,8 @@ def test_what_does_not_change_with_the_draw_is_computed_once():
 
 
 def test_kinks_are_found_out():
-    x = RNG.normal(size=(40, 2))
+    rng = np.random.default_rng(504)
+    x = rng.normal(size=(40, 2))
     with pytest.raises(ValueError, match=r"no Fisher score: P: at its own draws .* kink"):
         lksd.compare(x, Laplace(), Laplace(spread=1.0), criterion="fisher", draws=40)
     result = lksd.compare(x, Laplace(), Laplace(spread=1.0), draws=40)
@@ -232,7 +235,8 @@ def test_columns_in_another_order_are_matched_by_name():
 
 def test_many_columns_are_probed_with_an_unbiased_trace():
     """Hutchinson's probes beyond 128 columns: errors that count them."""
-    model, x = Scale(dim=150), RNG.normal(size=(40, 150))
+    rng = np.random.default_rng(738)
+    model, x = Scale(dim=150), rng.normal(size=(40, 150))
     metric = np.ones(150)
     wanted = by_differentiation(lambda y: scale_log_density(model, y), x, metric)
     found = lksd.estimate_scores(model, x, criteria=lksd.criteria.Fisher(metric))

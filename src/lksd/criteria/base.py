@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from ..models.base import LatentVariableModel
 
+PRIOR, ROUNDING = 4, 1e-16
 CRITERIA: dict[str, type[Criterion]] = {}  # by their names
 
 
@@ -97,15 +98,22 @@ def mean_losses(batch_means: Float[np.ndarray, "n C B"]) -> Losses:
 
 
 def spread_error(batches: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " n"]:
-    """The standard error of the mean of m batches; NaN for too few of them.
+    """The standard error of the mean of m batches, for each observation; NaN for too few of them.
 
-    Its square is larger than the unbiased estimate by (m - 1) / (m - 3), so that squared ratios of
-    errors to it, which have Student's distribution, are one on average.
+    Variances are moderated, as in Smyth (2004): drawn towards the typical one of all observations,
+    with the weight of ``PRIOR`` batches, since few batches of a skewed quantity may miss its tail.
+    They are larger than the unbiased estimates by (m - 1) / (m - 3), so that squared ratios of
+    errors to them, which have Student's distribution, are one on average.
     """
     m = batches.shape[1]
     if m < 4:
         return np.full(len(batches), np.nan)
-    return batches.std(1, ddof=1) * np.sqrt((m - 1) / (m - 3) / m)
+    variance = batches.var(1, ddof=1)
+    known = variance[variance > ROUNDING * variance.max(initial=0.0)]
+    if len(known):
+        typical = np.exp(np.mean(np.log(known)))
+        variance = ((m - 1) * variance + PRIOR * typical) / (m - 1 + PRIOR)
+    return np.sqrt(variance * (m - 1) / (m - 3) / m)
 
 
 def by_chain(batch_means: Float[np.ndarray, "n C B ..."]) -> Float[np.ndarray, "n C ..."]:
