@@ -130,6 +130,12 @@ class Problem:
         given = {"preset": preset, "smooth": reading.smooth, "unbiased": chains.unbiased or None}
         by_kernel = next((name for name, value in given.items() if value is not None), None)
         choice = choose_criteria(criterion, also, models, chains.exact, by_kernel)
+        if single and choice.primary.name != "ksd":
+            raise ValueError(
+                f'criterion: expected "ksd" for a goodness-of-fit test; got {choice.primary}. The '
+                "mean of an additive score says which of several models fits better, not whether "
+                "one fits: its smallest value is not known. Compare the model with another."
+            )
         if (own := choice.of("ksd")) is not None:
             kernel = own.kernel if kernel is None else kernel
             operator = own.operator if operator is None else operator

@@ -190,6 +190,7 @@ def goodness_of_fit(
     x: Any,
     model: Any,
     *,
+    criterion: Any = "ksd",
     kernel: Any = None,
     operator: Any = None,
     check: bool = True,
@@ -203,6 +204,8 @@ def goodness_of_fit(
         Independent observations that the model was not fitted on, in any form that ``compare``
         takes.
     model : LatentVariableModel or ScoreEstimate
+    criterion : "ksd" or KSD
+        A discrepancy that is zero for the true model; others only order models.
     kernel, check
         As in ``compare``; one kernel.
     operator : name or operator, optional
@@ -216,11 +219,14 @@ def goodness_of_fit(
     True
     """
     options, named = Options.read(goodness_of_fit, keywords), Named.single(model)
-    problem = Problem.read(x, named, options, kernel, operator, check=check, single=True)
+    problem = Problem.read(
+        x, named, options, kernel, operator, check=check, single=True, criterion=criterion
+    )
     with running(options.run) as engine:
         (part,) = problem.findings(engine).values()
         result = conclude_fit(part, options, engine, problem)
-    chosen = {"model": model, "kernel": kernel, "operator": operator, "check": check}
+    chosen = {"model": model, "criterion": criterion, "kernel": kernel}
+    chosen |= {"operator": operator, "check": check}
     settings = as_settings(chosen | options.of(goodness_of_fit))
     return replace(result, labels=problem.observations.labels, settings=settings)
 

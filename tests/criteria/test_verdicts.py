@@ -137,6 +137,9 @@ def test_one_that_models_lack_is_refused_with_a_sentence():
         lksd.compare(X, TWO, THREE, criterion="mmd")
     with pytest.raises(ValueError, match=r"criterion: .*'fischer'"):
         lksd.compare(X, TWO, THREE, criterion="fischer")
+    with pytest.raises(ValueError, match=r'"ksd" for a goodness-of-fit test; got fisher'):
+        lksd.goodness_of_fit(X, TWO, criterion="fisher")
+    assert lksd.goodness_of_fit(X, THREE, criterion=lksd.criteria.KSD()).pvalue > 0
     with pytest.raises(ValueError, match="also: expected each criterion once"):
         lksd.compare(X, TWO, THREE, criterion="fisher", also="fisher")
 
