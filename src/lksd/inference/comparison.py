@@ -95,10 +95,12 @@ def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
     tests = studentise([losses], decision, seed)
     result = decide(tests, decision)[0]
     case = Case(lambda: result, [losses], test, verdict)
-    caution = few_decide(case, losses.scores[0] - losses.scores[1])
-    return replace(
-        result, caution=caution, notes=(*result.notes, *serial_notes(varying(tests[0].rows)))
-    )
+    said = few_decide(case, losses.scores[0] - losses.scores[1])
+    notes = [*result.notes, *serial_notes(varying(tests[0].rows))]
+    if said is not None and result.favours is None:
+        notes.append(f"that no model is preferred is {said}: without them one would be.")
+        said = None
+    return replace(result, caution=said, notes=tuple(notes))
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._validation import warn
 from ..engines import Engine
+from ..kernels import IMQ, BagOfWords
 from ..results.base import read_only
 from ..results.comparison import ComparisonResult
 from ..results.details import NOISY, Diagnostics, Pointwise, Words
@@ -22,6 +23,7 @@ from .chains import chain_doubts, chain_quality
 from .comparison import conclude_comparison, conclude_losses, decide, verdict, words_of
 from .contrasts import studentise
 from .doubts import Case, row_doubts
+from .hypotheses import Hypothesis
 from .losses import Losses, check_losses
 from .ranking import best_of, conclude_ranking, rank_all, rank_losses
 
@@ -49,7 +51,9 @@ def compare_by_criteria(
     case = Case(lambda: result, [every[0]], test, verdict)
     doubt = chain_doubts(case, problem.named.names, findings)
     doubt = doubt.also(
-        row_doubts(case, problem.observations.values, part.scores[0].index, part.family)
+        row_doubts(
+            case, problem.observations.values, part.scores[0].index, looked_at(problem, part)
+        )
     )
     quality = chain_quality(part.scores) if ksd is None else ksd.diagnostics
     quality = with_noise(quality, part, result.n * result.standard_error**2)
@@ -92,7 +96,12 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
     case = Case(lambda: result, [every[0]], test, lambda one: frozenset(one.better))
     doubt = chain_doubts(case, names, findings)
     doubt = doubt.also(
-        row_doubts(best_of(case), problem.observations.values, part.scores[0].index, part.family)
+        row_doubts(
+            best_of(case),
+            problem.observations.values,
+            part.scores[0].index,
+            looked_at(problem, part),
+        )
     )
     quality = {
         name: doubt.of(chain_quality([one]), name)
@@ -107,6 +116,19 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
             pointwise=pointwise_of(problem, part),
         )
     )
+
+
+def looked_at(problem: Problem, part: Findings) -> list[Hypothesis]:
+    """Where observations far from all others, and copies, are looked for: in the hypotheses of the
+    kernel test, or in the data and scores alone.
+    """
+    if part.family:
+        return part.family
+    operator, kernel = problem.operators[0], None
+    if problem.domain.kind == "documents":
+        kernel = BagOfWords(IMQ(), operator.n_values)  # type: ignore[attr-defined]
+    scores = tuple(one.part("score")[0] for one in part.scores)
+    return [Hypothesis(kernel, operator, problem.observations.values, scores)]  # type: ignore[arg-type]
 
 
 def losses_of(problem: Problem, part: Findings) -> list[Losses]:
