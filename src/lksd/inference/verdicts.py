@@ -37,16 +37,20 @@ def compare_by_criteria(
     """The answer about two models by an additive criterion, with what the others say."""
     (part,), options = findings.values(), problem.options
     every = losses_of(problem, part)
+    decision = replace(options.decision, pairs=None)  # there are none in a mean
     beside = options._replace(decision=replace(options.decision, margin=0.0))
-    secondary = [conclude_losses(one, beside) for one in every[1:]]
+    secondary = [
+        conclude_losses(one, options._replace(decision=replace(decision, margin=0.0)))
+        for one in every[1:]
+    ]
     ksd = None
     if problem.by_kernel:
         ksd = conclude_comparison(findings, beside, engine, problem, also_mmd)
         secondary.append(ksd)
-    result = conclude_losses(every[0], options)
+    result = conclude_losses(every[0], options._replace(decision=decision))
 
     def test(family: list[Losses]) -> ComparisonResult:
-        return decide(studentise(family, options.decision, options.run.seed), options.decision)[0]
+        return decide(studentise(family, decision, options.run.seed), decision)[0]
 
     case = Case(lambda: result, [every[0]], test, verdict)
     doubt = chain_doubts(case, problem.named.names, findings)
@@ -81,17 +85,19 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
     """The answer about several models by an additive criterion, with what the others say."""
     (part,), options, names = findings.values(), problem.options, problem.named.names
     every = losses_of(problem, part)
+    decision = replace(options.decision, pairs=None)
     beside = options._replace(decision=replace(options.decision, margin=0.0))
-    secondary = [rank_losses(one, names, beside) for one in every[1:]]
+    secondary = [
+        rank_losses(one, names, options._replace(decision=replace(decision, margin=0.0)))
+        for one in every[1:]
+    ]
     if problem.by_kernel:
         ksd = conclude_ranking(findings, names, beside, engine, problem)
         secondary.append(replace(ksd, diagnostics=()))
-    result = rank_losses(every[0], names, options)
+    result = rank_losses(every[0], names, options._replace(decision=decision))
 
     def test(family: list[Losses]) -> RankResult:
-        return rank_all(
-            studentise(family, options.decision, options.run.seed), names, options.decision
-        )
+        return rank_all(studentise(family, decision, options.run.seed), names, decision)
 
     case = Case(lambda: result, [every[0]], test, lambda one: frozenset(one.better))
     doubt = chain_doubts(case, names, findings)
