@@ -19,12 +19,12 @@ from functools import cache
 import ksd
 import numpy as np
 import pytest
-from lksd.results.records import record_checksum
 
 import lksd
 from lksd._storage import write_whole
 from lksd.kernels import IMQ, Gaussian
 from lksd.models import LDA, PPCA
+from lksd.results.base import record_checksum
 from lksd.scores.checkpoint import Checkpoint
 
 DAMAGED = 300  # files of each kind

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._jax import is_ours
 from ._validation import (
     MINIMUM_OBSERVATIONS,
     about,
@@ -52,6 +51,7 @@ from .supports import Coordinates, Support
 
 ONLY_KSD = Choice(KSD(), ())
 NO_FISHER = "the kernel Stein discrepancy decides, since there is no Fisher score: {}."
+LEFT_OUT = "there is no Fisher score: {}."
 
 
 class Findings(NamedTuple):
@@ -91,6 +91,11 @@ class Problem:
     def by_kernel(self) -> bool:
         """Whether the kernel Stein discrepancy is wanted."""
         return self.choice.of("ksd") is not None
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether observations are compared with each other, by a kernel."""
+        return self.by_kernel or self.also_mmd
 
     @property
     def also_mmd(self) -> bool:
@@ -194,10 +199,12 @@ class Problem:
         located: Any = (domain, {}, data, models, options.chains.exact, holdout)
         criteria = locate_criteria(choice.additive, *located)
         refusals = without_identity(named.names, models, criteria, run.seed) if check else ()
-        if refusals and criterion != "auto":
-            raise ValueError(f"criterion: the models have no Fisher score: {refusals[0]}.")
+        said = ""
         if refusals:
-            choice = choose_criteria("ksd", () if also == "auto" else also, models, None, None)
+            primary = choice.primary.name == "fisher"
+            if primary and criterion != "auto":
+                raise ValueError(f"criterion: the models have no Fisher score: {refusals[0]}.")
+            choice, said = choice.without("fisher"), NO_FISHER if primary else LEFT_OUT
             criteria = locate_criteria(choice.additive, *located)
         return cls(
             named._replace(models=tuple(models)),
@@ -209,7 +216,7 @@ class Problem:
             holdout,
             options,
             paper,
-            (*data.notes, *untied, *domain.notes, *map(NO_FISHER.format, refusals)),
+            (*data.notes, *untied, *domain.notes, *(said.format(one) for one in refusals)),
             choice,
             criteria,
         )
@@ -262,7 +269,7 @@ class Problem:
             if coordinates is not None:
                 scores = [moved(one, data, coordinates) for one in scores]
                 data, name = self.domain.transform("x", data), f"{name}, {coordinates}"
-            if not self.by_kernel:
+            if not self.by_pairs:
                 found[name] = Findings([], scores)
                 continue
             prepared = self.domain.prepare(
@@ -319,10 +326,15 @@ def without_identity(
     own = [
         (name, model)
         for name, model in zip(names, models, strict=True)
-        if fisher is not None and not is_estimate(model) and not is_ours(type(model))
+        if fisher is not None and not is_estimate(model) and not is_family(model)
     ]
     found = [(name, lacks_identity(fisher, model, seed)) for name, model in own]  # type: ignore[arg-type]
     return tuple(f"{name}: {said}" for name, said in found if said is not None)
+
+
+def is_family(model: Any) -> bool:
+    """Whether the model is one of this library's own, and not one that an adapter has read."""
+    return type(model).__module__.startswith("lksd.models.")
 
 
 # ------------------------------------------------------------- scores that are given

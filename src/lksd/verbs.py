@@ -26,7 +26,12 @@ from .inference.hypotheses import given_family
 from .inference.losses import read_losses
 from .inference.mmd import check_samples
 from .inference.ranking import conclude_ranking, rank_losses
-from .inference.verdicts import compare_by_criteria, rank_by_criteria
+from .inference.verdicts import (
+    beside_the_ksd,
+    compare_by_criteria,
+    rank_by_criteria,
+    ranked_beside,
+)
 from .named import Named, check_names
 from .options import Options
 from .problem import Findings, Problem, running
@@ -112,7 +117,7 @@ def compare(
         x, named, options, kernel, operator, preset, check, criterion=criterion, also=also
     )
     with running(options.run) as engine:
-        result = conclude(problem, problem.findings(engine), engine, also_mmd or problem.also_mmd)
+        result = conclude(problem, problem.findings(engine), engine, also_mmd)
     chosen = {"p": named.models[0], "q": named.models[1], "criterion": criterion, "also": also}
     chosen |= {"kernel": kernel, "operator": operator}
     chosen |= {"also_mmd": also_mmd, "preset": preset, "check": check}
@@ -129,7 +134,8 @@ def conclude(
 ) -> ComparisonResult:
     """The verdict of the criterion that decides."""
     if problem.choice.primary.name == "ksd":
-        return conclude_comparison(findings, problem.options, engine, problem, also_mmd)
+        result = conclude_comparison(findings, problem.options, engine, problem, also_mmd)
+        return beside_the_ksd(result, findings, problem)
     return compare_by_criteria(findings, engine, problem, also_mmd)
 
 
@@ -177,6 +183,7 @@ def rank(
         findings = problem.findings(engine)
         if problem.choice.primary.name == "ksd":
             result = conclude_ranking(findings, named.names, problem.options, engine, problem)
+            result = ranked_beside(result, findings, problem)
         else:
             result = rank_by_criteria(findings, engine, problem)
     chosen = {"models": list(named.names), "criterion": criterion, "also": also}
@@ -288,7 +295,7 @@ def compare_pointwise(
     names: Sequence[str] | None = None,
     **keywords: Unpack[PointwiseKeywords],
 ) -> ComparisonResult:
-    """Test H0: P fits at least as well as Q, from losses that add up over the observations.
+    """Which of two models fits better, from losses that add up over the observations?
 
     The losses may come from anywhere: minus the log predictive densities of ArviZ, the denoising
     losses of a diffusion model, CRPS. The smaller mean is the better.

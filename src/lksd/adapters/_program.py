@@ -17,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from .._jax import float64
 from ..models import LatentVariableModel, PosteriorPredictive
 from ..models.base import simulation
 from ..supports import Support
@@ -108,10 +109,35 @@ def find_quadratic(parts: dict[str, Traced], params, x, z, free: bool) -> Quadra
         jaxpr = jax.make_jaxpr(jax.hessian(lambda v, x: log_density(x, restore(v))))(flat, x).jaxpr
         return dce_jaxpr(jaxpr, [True])[1]
 
-    on_z, on_x = curvature(lambda x, z: parts["log_likelihood"](params, x, z))
-    prior_on_z, _ = curvature(lambda x, z: parts["log_prior"](params, z))
+    def likelihood(x, z):
+        return parts["log_likelihood"](params, x, z)
+
+    def prior(x, z):
+        return parts["log_prior"](params, z)
+
+    on_z, on_x = curvature(likelihood)
+    prior_on_z, _ = curvature(prior)
+    # second derivatives of |z| are zero wherever they are taken, so values must agree too
+    on_z = on_z or not is_quadratic(partial(likelihood, x), z)
+    prior_on_z = prior_on_z or not is_quadratic(partial(prior, x), z)
     joint = free and not on_z and not prior_on_z
     return Quadratic(likelihood=not on_z, joint=joint, alike=joint and not on_x, free=free)
+
+
+@float64
+def is_quadratic(function: Callable, z) -> bool:
+    """Whether the values of ``function`` at some points are those of its expansion at zero."""
+    flat, restore = ravel_pytree(z)
+    value, slope, curvature = expansion(function, z)
+    directions = np.random.default_rng(0).normal(size=(6, flat.size))
+    points = directions * np.geomspace(0.3, 10, 6)[:, None]
+    for point in (*points, *-points):
+        found = float(function(restore(jnp.asarray(point, flat.dtype))))
+        wanted = float(value + slope @ point + point @ curvature @ point / 2)
+        size = 1 + abs(found) + abs(wanted)
+        if np.isfinite(found) and abs(found - wanted) > 1e-4 * size:
+            return False
+    return True
 
 
 def expansion(function: Callable, z):

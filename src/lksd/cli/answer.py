@@ -122,13 +122,12 @@ def plain(x: Any) -> Any:
     return x.values if isinstance(x, Frame) else x
 
 
-def chosen_also(text: str) -> Any:
+def chosen_also(given: list[str] | None) -> Any:
     """The criteria beside the one that decides."""
-    if text in ("auto", "none"):
-        return text if text == "auto" else ()
-    return tuple(
-        named_or_own("--also", name.strip(), Criterion, "criteria") for name in text.split(",")
-    )
+    names = [name.strip() for text in given or ["auto"] for name in text.split(",")]
+    if names in (["auto"], ["none"]):
+        return names[0]
+    return tuple(named_or_own("--also", name, Criterion, "criteria") for name in names)
 
 
 def chosen_operator(names: list[str] | None) -> Any:

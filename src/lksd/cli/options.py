@@ -125,9 +125,9 @@ Criterion = Annotated[
     ),
 ]
 Also = Annotated[
-    str,
+    list[str] | None,
     option(
-        "Criteria that stand beside it, separated by commas; auto is ksd, none for none.",
+        "Criteria that stand beside it, with commas or repeated; ksd if not given, none for none.",
         panel="Test",
     ),
 ]

@@ -43,11 +43,18 @@ class Additive(Criterion):
     """A criterion that adds up: the mean of a loss at each observation, smaller where the model
     fits better.
 
-    A subclass says what is averaged over posterior draws: ``observe(model, x, z)`` for one
-    observation and one draw of its latent, written in ``jax.numpy``, returns an array of one axis.
+    A subclass has a ``name`` and says what is averaged over posterior draws: ``observe(model, x, z,
+    key, prepared)`` for one observation x and one draw z of its latent, written in ``jax.numpy``,
+    returns an array of one axis; a random ``key``, and what ``prepare`` has computed once for the
+    observation, are there where they are needed.
     ``evaluate`` makes losses of these averages; by default the loss is their first entry. A model
     for which ``exact(model, x)`` is not None needs no draws.
     """
+
+    @property
+    def basis(self) -> str:
+        """What losses must have in common to be compared: coordinates, metric, or form."""
+        return ""
 
     def obstacle(self, model: LatentVariableModel, exact: bool | None) -> str | None:
         """Why the model has no such loss, in words that follow its name; None where it has one."""

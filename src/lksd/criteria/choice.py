@@ -18,10 +18,15 @@ from .log import LogScore
 
 def read_criterion(choice: Any, name: str = "criterion") -> Criterion:
     """A criterion from an object, a class or a name."""
-    if isinstance(choice, Criterion):
-        return choice
     if isinstance(choice, type) and issubclass(choice, Criterion):
-        return choice()
+        choice = choice()
+    if isinstance(choice, Criterion):
+        if not choice.name or not isinstance(choice, (Additive, KSD, MMD)):
+            raise ValueError(
+                f"{name}: expected a subclass of lksd.criteria.Additive with a name; got "
+                f"{type(choice).__name__}. Give it a base and a name."
+            )
+        return choice
     if not isinstance(choice, str):
         raise TypeError(
             f"{name}: expected a criterion of lksd.criteria or one of {', '.join(CRITERIA)}; got "
@@ -42,6 +47,16 @@ class Choice(NamedTuple):
     def additive(self) -> tuple[Additive, ...]:
         """Those that add up, the primary first if it does."""
         return tuple(one for one in (self.primary, *self.beside) if isinstance(one, Additive))
+
+    def without(self, name: str) -> Choice:
+        """The choice without a criterion that is not to be had; the kernel Stein discrepancy takes
+        the place of a primary.
+        """
+        beside = tuple(one for one in self.beside if one.name != name)
+        if self.primary.name != name:
+            return self._replace(beside=beside)
+        ksd = self.of("ksd") or KSD()
+        return Choice(ksd, tuple(one for one in beside if one.name != "ksd"))
 
     def of(self, name: str) -> Any:
         """The criterion of this name, where it is among them."""
@@ -70,14 +85,16 @@ def choose_criteria(
             f'{by_kernel}: expected with criterion="ksd" alone; got {primary}. Leave one of them '
             "out."
         )
+    if isinstance(also, (set, frozenset)):
+        also = tuple(sorted(also, key=str))
+    if isinstance(also, str) and also == "none":
+        also = ()
     if isinstance(also, str) and also == "auto":
         beside: tuple[Criterion, ...] = (KSD(),) if isinstance(primary, Additive) else ()
     else:
         every = also if isinstance(also, (tuple, list)) else () if also is None else (also,)
-        beside = tuple(read_criterion(one, "also") for one in every)
-    names = [primary.name, *(one.name for one in beside)]
-    if len(set(names)) < len(names):
-        raise ValueError(f"also: expected each criterion once; got {', '.join(names)}.")
+        found = {one.name: one for one in (read_criterion(one, "also") for one in every)}
+        beside = tuple(one for name, one in found.items() if name != primary.name)
     return Choice(primary, beside)
 
 

@@ -34,8 +34,13 @@ class Conditional(Additive):
         return None
 
     def locate(self, domain, x, models, source):
-        few = all(one.n_values <= FEW or isinstance(one, SumsValues) for one in models)
+        known = [one for one in models if isinstance(one, Discrete)]  # estimates have their form
+        few = all(one.n_values <= FEW or isinstance(one, SumsValues) for one in known)
         return Conditional(pairwise=not few)
+
+    @property
+    def basis(self):
+        return "both neighbours of each value" if self.pairwise else "all values"
 
     def targets(self, model: Any, x: np.ndarray) -> np.ndarray:
         if self.pairwise:

@@ -22,8 +22,12 @@ PROBES = 8  # random directions at each draw, with more columns
 
 def as_metric(given: Any) -> np.ndarray | None:
     """The diagonal of M."""
-    metric = None if given is None else np.asarray(given, dtype=np.float64)
-    if metric is not None and (metric.ndim != 1 or not (metric > 0).all()):
+    try:
+        metric = None if given is None else np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        metric = np.zeros(1)  # which is refused
+    usable = metric is None or (metric.ndim == 1 and ((metric > 0) & np.isfinite(metric)).all())
+    if not usable:
         raise ValueError(
             f"metric: expected one positive number for each column; got {given!r}. Give the "
             "variances of the columns."
@@ -80,6 +84,8 @@ class Fisher(Additive):
             return replace(found, sphere=True, metric=np.ones(x.shape[1]))
         if self.metric is None:
             metric = np.var(source, axis=0, ddof=1)
+            if found.simplex:  # the same in all directions, so that the order of parts is nothing
+                metric = np.full_like(metric, metric.mean())
             return replace(found, metric=np.where(metric > 0, metric, 1.0))
         if self.metric.shape != x.shape[1:]:
             raise ValueError(
@@ -87,6 +93,13 @@ class Fisher(Additive):
                 f"{len(self.metric)}. Give one for each."
             )
         return found
+
+    @property
+    def basis(self):
+        """The metric and the coordinates, to six digits."""
+        parts = (self.metric, self.lower, self.upper)
+        told = ["" if part is None else " ".join(f"{one:.6g}" for one in part) for part in parts]
+        return "; ".join([*told, f"{self.ends}, {self.simplex}, {self.sphere}"])
 
     def reorder(self, order):
         parts = self.metric, self.lower, self.upper

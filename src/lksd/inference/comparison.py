@@ -100,7 +100,13 @@ def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
     if said is not None and result.favours is None:
         notes.append(f"that no model is preferred is {said}: without them one would be.")
         said = None
-    return replace(result, caution=said, notes=tuple(notes))
+    withheld = None
+    if result.standard_error == 0 and result.difference != 0:
+        withheld = (
+            "the difference is the same at every observation, so that there is no spread by which "
+            "to judge it. Check the losses."
+        )
+    return replace(result, caution=said, notes=tuple(notes), withheld=withheld)
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._validation import check_count, check_finite, to_numpy
-from ..domains.reals import row_names
+from ..domains.reals import row_labels, row_names
 from ..statistics import ustatistic
 from ..statistics.nulls import Edgeworth, expansions, projections
 from ..statistics.ustatistic import Pairs, mean_replicates
@@ -74,7 +74,8 @@ class Losses(NamedTuple):
 def read_losses(given: Mapping[str, Any]) -> tuple[Losses, tuple[str, ...] | None]:
     """The losses of each model by the name of its argument, and the labels of the observations."""
     found: dict[str, np.ndarray] = {}
-    labels: dict[str, tuple[str, ...]] = {}
+    labels: dict[str, tuple[str, ...] | None] = {}
+    index: dict[str, Any] = {}
     for name, value in given.items():
         losses = to_numpy(name, value)
         if losses.ndim != 1 or losses.dtype.kind not in "iufb":
@@ -83,8 +84,8 @@ def read_losses(given: Mapping[str, Any]) -> tuple[Losses, tuple[str, ...] | Non
                 f"{losses.shape} of {losses.dtype}. Give the loss of every observation."
             )
         found[name] = check_losses(name, losses.astype(np.float64))
-        if (own := row_names(value)) is not None:
-            labels[name] = own
+        if (own := row_labels(value)) is not None:
+            index[name], labels[name] = own, row_names(value)
     first = next(iter(found))
     check_count(first, len(found[first]))
     for name, losses in found.items():
@@ -93,8 +94,9 @@ def read_losses(given: Mapping[str, Any]) -> tuple[Losses, tuple[str, ...] | Non
                 f"{first} and {name}: expected losses at the same observations; got "
                 f"{len(found[first])} and {len(losses)}. Compute both on the same data."
             )
-    if len(set(labels.values())) > 1:
-        one, other = list(labels)[:2]
+    different = [name for name in index if not index[name].equals(next(iter(index.values())))]
+    if different:
+        one, other = next(iter(index)), different[0]
         raise ValueError(
             f"{one} and {other}: expected the same observations in the same order; their labels "
             "differ. Sort both by their labels."

@@ -223,7 +223,8 @@ def mmd_test(problem: Problem, prepared: Prepared) -> MMDTest:
     own, options = problem.choice.of("mmd"), problem.options
     chosen = None if own is None else own.kernel
     kernel = problem.domain.mmd_kernel(prepared) if chosen is None else as_kernel(chosen)
-    samples = samples_of(problem.named.models, prepared, problem.domain, options.run.seed)
+    count = SAMPLES if own is None or own.samples is None else own.samples
+    samples = samples_of(problem.named.models, prepared, problem.domain, options.run.seed, count)
     p, q = (sample_means(kernel, prepared.x, y) for y in samples)
     return mmd_of_means(
         p, q, own_means(kernel, prepared.x).mean(), kernel, options.decision.alpha, options.run.seed
@@ -242,7 +243,7 @@ def mmd_of_means(
 
 
 def samples_of(
-    models: Sequence[Any], prepared: Prepared, domain: Domain, seed: int
+    models: Sequence[Any], prepared: Prepared, domain: Domain, seed: int, count: int
 ) -> list[np.ndarray]:
     """Independent samples of both models, the same ones whichever model is named first.
 
@@ -250,20 +251,22 @@ def samples_of(
     for both, says which model is the first. Models that draw the same all along are one model, with
     one sample.
     """
-    one, other = (sampled(model, prepared, domain, 0, seed) for model in models)
+    one, other = (sampled(model, prepared, domain, 0, seed, count) for model in models)
     if np.array_equal(one, other):
         return [one, other]
     streams = (1, 2) if one.tobytes() < other.tobytes() else (2, 1)
     return [
-        sampled(model, prepared, domain, stream, seed)
+        sampled(model, prepared, domain, stream, seed, count)
         for model, stream in zip(models, streams, strict=True)
     ]
 
 
-def sampled(model: Any, prepared: Prepared, domain: Domain, stream: int, seed: int) -> np.ndarray:
+def sampled(
+    model: Any, prepared: Prepared, domain: Domain, stream: int, seed: int, count: int
+) -> np.ndarray:
     """A sample of the model; documents as long as those of the data."""
     x = prepared.x
-    count = max(SAMPLES, len(x))
+    count = max(count, len(x))
     own_seed = int(np.random.SeedSequence([seed, stream]).generate_state(1)[0])
     y = domain.draws(model, draw(model, count, own_seed, x.shape[1]))
     if y.shape[1:] != x.shape[1:]:

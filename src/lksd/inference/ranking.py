@@ -72,8 +72,10 @@ def rank_losses(losses: Losses, names: tuple[str, ...], options: Options) -> Ran
     result = rank_all(tests, names, decision)
     case = Case(lambda: result, [losses], test, lambda one: frozenset(one.better))
     found = [few_decide(case, one - other) for one, other in combinations(losses.scores, 2)]
-    cautions = [f"the ranking is {one}." for one in dict.fromkeys(filter(None, found))]
-    return replace(result, notes=(*result.notes, *cautions, *serial_notes(varying(tests[0].rows))))
+    caution = next(filter(None, found), None)
+    return replace(
+        result, caution=caution, notes=(*result.notes, *serial_notes(varying(tests[0].rows)))
+    )
 
 
 def best_of(case: Case) -> Case:

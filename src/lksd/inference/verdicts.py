@@ -14,7 +14,7 @@ import numpy as np
 from .._validation import warn
 from ..engines import Engine
 from ..kernels import IMQ, BagOfWords
-from ..results.base import read_only
+from ..results.base import DifferenceResult, read_only
 from ..results.comparison import ComparisonResult
 from ..results.details import NOISY, Diagnostics, Pointwise, Words
 from ..results.ranking import RankResult
@@ -25,6 +25,7 @@ from .contrasts import studentise
 from .doubts import Case, row_doubts
 from .hypotheses import Hypothesis
 from .losses import Losses, check_losses
+from .mmd import mmd_test
 from .ranking import best_of, conclude_ranking, rank_all, rank_losses
 
 if TYPE_CHECKING:
@@ -38,15 +39,13 @@ def compare_by_criteria(
     (part,), options = findings.values(), problem.options
     every = losses_of(problem, part)
     decision = replace(options.decision, pairs=None)  # there are none in a mean
-    beside = options._replace(decision=replace(options.decision, margin=0.0))
-    secondary = [
-        conclude_losses(one, options._replace(decision=replace(decision, margin=0.0)))
-        for one in every[1:]
-    ]
+    secondary = additive_beside(problem, part, every[1:])
     ksd = None
     if problem.by_kernel:
+        beside = options._replace(decision=replace(options.decision, margin=0.0))
         ksd = conclude_comparison(findings, beside, engine, problem, also_mmd)
         secondary.append(ksd)
+    secondary += mmd_beside(problem, part)
     result = conclude_losses(every[0], options._replace(decision=decision))
 
     def test(family: list[Losses]) -> ComparisonResult:
@@ -60,7 +59,7 @@ def compare_by_criteria(
         )
     )
     quality = chain_quality(part.scores) if ksd is None else ksd.diagnostics
-    quality = with_noise(quality, part, result.n * result.standard_error**2)
+    quality = with_noise(quality, part, result.criterion, result.n * result.standard_error**2)
     known = (
         {}
         if ksd is None
@@ -79,6 +78,39 @@ def compare_by_criteria(
             mmd=None,
         )
     )
+
+
+def beside_the_ksd(
+    result: ComparisonResult, findings: dict[str, Findings], problem: Problem
+) -> ComparisonResult:
+    """The verdict of the kernel test, with what the others say."""
+    part = next(iter(findings.values()))
+    every = losses_of(problem, part) if problem.criteria else []
+    secondary = [*additive_beside(problem, part, every), *mmd_beside(problem, part)]
+    if not secondary:
+        return result
+    pointwise = pointwise_of(problem, part) if every else None
+    return replace(result, beside=adjusted(secondary), pointwise=pointwise)
+
+
+def additive_beside(
+    problem: Problem, part: Findings, losses: list[Losses]
+) -> list[DifferenceResult]:
+    """The results of additive criteria that do not decide."""
+    options = problem.options
+    found: list[DifferenceResult] = []
+    decision = replace(options.decision, pairs=None, margin=0.0)
+    for one in losses:
+        result = conclude_losses(one, options._replace(decision=decision))
+        variance = result.n * result.standard_error**2
+        quality = with_noise(chain_quality(part.scores), part, one.criterion, variance, False)
+        found.append(replace(result, diagnostics=quality))
+    return found
+
+
+def mmd_beside(problem: Problem, part: Findings) -> list[DifferenceResult]:
+    """The relative MMD, where it is asked for beside other criteria."""
+    return [mmd_test(problem, part.prepared).result] if problem.also_mmd else []
 
 
 def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Problem) -> RankResult:
@@ -124,6 +156,21 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
     )
 
 
+def ranked_beside(
+    result: RankResult, findings: dict[str, Findings], problem: Problem
+) -> RankResult:
+    """The ranking by the kernel test, with those by additive criteria beside it."""
+    if not problem.criteria:
+        return result
+    part, options = next(iter(findings.values())), problem.options
+    decision = replace(options.decision, pairs=None, margin=0.0)
+    every = [
+        rank_losses(one, problem.named.names, options._replace(decision=decision))
+        for one in losses_of(problem, part)
+    ]
+    return replace(result, beside=tuple(every), pointwise=pointwise_of(problem, part))
+
+
 def looked_at(problem: Problem, part: Findings) -> list[Hypothesis]:
     """Where observations far from all others, and copies, are looked for: in the hypotheses of the
     kernel test, or in the data and scores alone.
@@ -145,6 +192,13 @@ def losses_of(problem: Problem, part: Findings) -> list[Losses]:
         for name, scores in zip(problem.named.names, part.scores, strict=True):
             own = scores.loss(one.name)
             columns.append(check_losses(f"{one.name} of {name}", own))
+        known = {scores.loss_bases[scores.criteria.index(one.name)] for scores in part.scores}
+        if len(known) > 1:
+            raise ValueError(
+                f"criterion: expected {one} scores of all models in the same coordinates, metric "
+                "and form; those given were estimated in others. Estimate them anew on this data, "
+                f"all with the same lksd.criteria.{type(one).__name__}."
+            )
         found.append(Losses(one.name, tuple(columns)))
     return found
 
@@ -158,14 +212,20 @@ def words_by_losses(problem: Problem, part: Findings) -> Words | None:
     return words_of(x, (parts[0] - parts[1]) / len(x), problem.domain)
 
 
-def with_noise(quality: Any, part: Findings, variance: float) -> Diagnostics:
-    """The diagnostics with the share of MCMC noise in the variance of the primary difference."""
-    errors = [one.loss_errors[:, 0] for one in part.scores if one.loss_errors is not None]
+def with_noise(
+    quality: Any, part: Findings, name: str, variance: float, primary: bool = True
+) -> Diagnostics:
+    """The diagnostics with the share of MCMC noise in the variance of a difference."""
+    errors = [one.loss(name, "loss_errors") for one in part.scores]
     if not np.any(errors):
+        return replace(quality, noise_share=None, start_shift=None)
+    if np.isnan(errors).all(1).any():
+        if primary:
+            warn("there are too few draws to know how noisy the losses are; raise draws.")
         return replace(quality, noise_share=None, start_shift=None)
     noise = float(np.sum([np.nanmean(own**2) for own in errors]))
     share = noise / variance if variance > 0 else 0.0
-    if share > NOISY:
+    if share > NOISY and primary:
         warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.")
     return replace(quality, noise_share=min(share, 1.0), start_shift=None)
 
@@ -180,13 +240,29 @@ def pointwise_of(problem: Problem, part: Findings) -> Pointwise:
     return Pointwise(names, read_only(losses), read_only(errors))
 
 
-def adjusted(results: list[ComparisonResult]) -> tuple[ComparisonResult, ...]:
+def adjusted(results: list[Any]) -> tuple[Any, ...]:
     """Secondary results, each with its p-values adjusted for all of them (Holm)."""
     if len(results) < 2:
         return tuple(results)
     forward = by_count(np.array([one.pvalue for one in results]), "holm")
     reverse = by_count(np.array([one.pvalue_reverse for one in results]), "holm")
-    return tuple(
-        replace(one, pvalue=float(p), pvalue_reverse=float(r), reject=one.reject and p <= one.alpha)
-        for one, p, r in zip(results, forward, reverse, strict=True)
-    )
+    found = []
+    for one, p, r in zip(results, forward.tolist(), reverse.tolist(), strict=True):
+        changed = replace(one, pvalue=p, pvalue_reverse=r)
+        if getattr(one, "tests", ()):
+            raised = [
+                replace(
+                    test,
+                    pvalue=min(1.0, test.pvalue * p / max(one.pvalue, 1e-300)),
+                    pvalue_reverse=min(
+                        1.0, test.pvalue_reverse * r / max(one.pvalue_reverse, 1e-300)
+                    ),
+                )
+                for test in one.tests
+            ]
+            tests = tuple(
+                replace(test, reject=test.reject and test.direction is not None) for test in raised
+            )
+            changed = replace(changed, tests=tests)
+        found.append(replace(changed, reject=one.reject and changed.better_role is not None))
+    return tuple(found)

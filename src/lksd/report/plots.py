@@ -15,6 +15,7 @@ from ..statistics.nulls import Bootstrap, Conservative, NullDistribution, Steadi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..results.base import DifferenceResult
     from ..results.comparison import ComparisonResult
     from ..results.ranking import RankResult
 
@@ -111,7 +112,7 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def in_standard_errors(result: ComparisonResult) -> tuple[float, float, float]:
+def in_standard_errors(result: DifferenceResult) -> tuple[float, float, float]:
     """A difference and the ends of its interval."""
     error = result.standard_error if result.standard_error > 0 else math.nan
     low, high = result.confidence_interval()

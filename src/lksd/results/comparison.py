@@ -64,7 +64,7 @@ class ComparisonResult(DifferenceResult):
     loss_p, loss_q, loss_p_error, loss_q_error
         The mean losses by an additive ``criterion``, smaller where the model fits better, and their
         standard errors; NaN with the KSD.
-    beside : tuple of ComparisonResult
+    beside : tuple of ComparisonResult or MMDResult
         What the secondary criteria say, each in a result of its own, with p-values that are
         adjusted for all of them.
     pointwise : Pointwise or None
@@ -128,7 +128,7 @@ class ComparisonResult(DifferenceResult):
     loss_p_error: float = math.nan
     loss_q_error: float = math.nan
     caution: str | None = None
-    beside: tuple[ComparisonResult, ...] = ()
+    beside: tuple[Beside, ...] = ()
     pointwise: Pointwise | None = None
 
     @property
@@ -193,9 +193,8 @@ class ComparisonResult(DifferenceResult):
                 f"names: expected two, of P and of Q; got {names!r}. Give a pair of strings."
             )
         called = (str(names[0]), str(names[1]))
-        tests, beside = (
-            tuple(one.with_names(called) for one in part) for part in (self.tests, self.beside)
-        )
+        tests = tuple(one.with_names(called) for one in self.tests)
+        beside = tuple(one.with_names(called) for one in self.beside)
         mmd = self.mmd and replace(self.mmd, names=called)
         return replace(self, names=called, tests=tests, beside=beside, mmd=mmd)
 
@@ -424,3 +423,6 @@ class ComparisonResult(DifferenceResult):
             lines += ["", *Table((whole, adds, part, adds), cells, left=(2,)).lines()]
         lines += ["", *(f"Note: {visible(note)}" for note in self.notes), self.sentence]
         return "\n".join(map(visible, lines))
+
+
+Beside = ComparisonResult | MMDResult

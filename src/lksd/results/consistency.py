@@ -250,8 +250,14 @@ def check_variances(result: ComparisonResult) -> None:
     """The standard error and the variance components, which follow from the contributions."""
     n = result.n
     rows = result.contributions * (n * (n - 1))
-    if result.criterion != "ksd":  # the row sums of (d_i + d_j) / 2, d_i = n contribution_i
-        rows = ((n - 2) * n * result.contributions + n * result.contributions.sum()) / 2
+    if result.criterion != "ksd":  # a mean of n times the contributions
+        variance = float(np.var(n * result.contributions, ddof=1))
+        expected = math.sqrt(variance / n)
+        same = not result.standard_error > 0 or close(result.standard_error, expected, expected)
+        need(same, f"standard_error is {result.standard_error:g}, not {expected:g}")
+        zeta = abs(4 * result.zeta.zeta_1 - variance) + abs(2 * result.zeta.zeta_2 - variance)
+        need(zeta <= 1e-3 * variance + 1e-300, f"zeta is {result.zeta}, not that of a mean")
+        return
     if result.variance == "jackknife" and result.standard_error > 0:
         expected = math.sqrt(ustatistic.jackknife_variance(rows) / n)
         need(

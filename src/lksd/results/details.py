@@ -29,6 +29,7 @@ LONG_NAMES = {
     "fisher": "the Fisher score",
     "conditional": "the conditional score",
     "log": "the log score",
+    "mmd": "the maximum mean discrepancy",
 }
 MEASURES = {
     "ksd": "squared KSD",
@@ -193,10 +194,10 @@ def measure_of(criterion: str) -> str:
 def criterion_lines(result: ComparisonResult | RankResult) -> list[str]:
     """By what the models are compared."""
     if result.criterion != "ksd":
-        beside = [one for one in result.beside if one.kernel]
+        beside = [one for one in result.beside if one.criterion == "ksd"]
         return [
             f"criterion {visible(result.criterion)}",
-            *(visible(f"beside   {one.criterion}: {one.operator}, {one.kernel}") for one in beside),
+            *(visible(f"beside   ksd: {one.operator}, {one.kernel}") for one in beside),  # type: ignore[union-attr]
         ]
     return [f"kernel   {visible(result.kernel)}", f"operator {visible(result.operator)}"]
 
@@ -235,7 +236,9 @@ def others_say(result: ComparisonResult) -> str:
     own, said = result.better_role, []
     for one in result.beside:
         other, name = one.better_role, LONG_NAMES.get(one.criterion, one.criterion)
-        if one.disputed:
+        if one.withheld is not None:
+            said.append(f"what {name} says is withheld")
+        elif one.disputed:
             said.append(f"{name} contradicts itself")
         elif own is None:
             said.append(

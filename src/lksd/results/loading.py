@@ -46,6 +46,7 @@ TYPES: dict[str, Any] = {
     "MMDResult": MMDResult,
     "Diagnostics": Diagnostics,
     "Pointwise": Pointwise,
+    "Beside": (ComparisonResult, MMDResult),
     "Words": Words,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._text import Table, pvalue_text, visible
 from .base import DifferenceResult
@@ -17,6 +17,31 @@ class MMDResult(DifferenceResult):
     mmd_q: float
     n_p: int
     n_q: int
+
+    @property
+    def criterion(self) -> str:
+        return "mmd"
+
+    @property
+    def measure(self) -> str:
+        return "squared MMD"
+
+    @property
+    def better_role(self) -> str | None:
+        """The role of the model that is shown to fit better, "P" or "Q"."""
+        return None if self.withheld is not None else self.direction
+
+    @property
+    def disputed(self) -> bool:
+        return False
+
+    @property
+    def diagnostics(self) -> None:
+        return None
+
+    def with_names(self, names: tuple[str, str]) -> MMDResult:
+        """The result with the models called so."""
+        return replace(self, names=names)
 
     @property
     def favours(self) -> str | None:

@@ -56,6 +56,8 @@ class RankResult(TestResult):
         where none were computed.
     beside : tuple of RankResult
         The rankings by the secondary criteria.
+    caution : str or None
+        That few observations decide, where leaving them out would change the ranking.
     pointwise : Pointwise or None
         The loss of each observation by each additive criterion; the models in the order in which
         they were given.
@@ -99,6 +101,7 @@ class RankResult(TestResult):
     loss_errors: np.ndarray | None = None
     beside: tuple[RankResult, ...] = ()
     pointwise: Pointwise | None = None
+    caution: str | None = None
 
     @property
     def estimates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +187,8 @@ class RankResult(TestResult):
 
     @property
     def _verdict(self) -> str:
-        return f"{self._own_verdict.removesuffix('.')}{self._others_say}."
+        caution = f", {self.caution}" if self.caution and self.reject else ""
+        return f"{self._own_verdict.removesuffix('.')}{caution}{self._others_say}."
 
     @property
     def _others_say(self) -> str:

@@ -143,7 +143,10 @@ class Estimation(NamedTuple):
         found = estimate(common, model, values, setup)
         if order is not None:
             found = with_columns(found, np.argsort(order))
-        return replace(found, columns=data.columns, support=support, observed=observed)
+        bases = tuple(one.basis for one in self.criteria)
+        return replace(
+            found, columns=data.columns, support=support, observed=observed, loss_bases=bases
+        )
 
 
 def estimate(

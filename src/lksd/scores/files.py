@@ -39,7 +39,7 @@ BY_ROW = (
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
 TABLES = ("meeting_times", "losses", "loss_errors", "loss_positions")  # with a second axis
-TEXTS = ("notes", "columns", "criteria")
+TEXTS = ("notes", "columns", "criteria", "loss_bases")
 # of arrays; others are real
 KINDS = {
     "index": "iu",

@@ -52,6 +52,12 @@ def watch_of(
     variates, of ``width`` reals, as the draws of the other chains can carry.
     """
     looking = tuple(one for one in criteria if looks(one))
+    for one in criteria:
+        if not looks(one) and not asks(one):
+            raise ValueError(
+                f"criterion: {type(one).__name__} has nothing to average over draws, and no closed "
+                f"form for {model}. Give it observe(model, x, z, key, prepared)."
+            )
     if not looking:
         return NOTHING
     room = (plan.chains - 1) * plan.batches * plan.batch_draws
@@ -74,6 +80,12 @@ def watch_of(
         return [one.observe(model, x, z, key, one.prepare(model, x, z)) for one in looking]
 
     found = jax.eval_shape(look, u)
+    for one, part in zip(looking, found, strict=True):
+        if getattr(part, "ndim", None) != 1:
+            raise ValueError(
+                f"criterion: expected {type(one).__name__}.observe to return an array of one axis; "
+                f"got {part}. Return value[None] for one number."
+            )
     return replace(watch, sizes=tuple(part.shape[0] for part in found))
 
 

@@ -67,6 +67,8 @@ class ScoreEstimate:
         The additive criteria whose losses were computed with the scores.
     losses, loss_errors : (n, criteria) arrays, optional
         The loss of each observation by each of them, and its Monte Carlo standard error.
+    loss_bases : tuple of str
+        What the losses by each criterion must have in common with others to be compared.
     loss_positions : (n, D) array, optional
         The parts of the conditional score at each position of an observation of integers.
     method, notes
@@ -96,6 +98,7 @@ class ScoreEstimate:
     losses: np.ndarray | None = None
     loss_errors: np.ndarray | None = None
     loss_positions: np.ndarray | None = None
+    loss_bases: tuple[str, ...] = ()
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 
     vocabulary = None  # words are what models know
