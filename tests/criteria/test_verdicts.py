@@ -140,8 +140,6 @@ def test_one_that_models_lack_is_refused_with_a_sentence():
     with pytest.raises(ValueError, match=r'"ksd" for a goodness-of-fit test; got fisher'):
         lksd.goodness_of_fit(X, TWO, criterion="fisher")
     assert lksd.goodness_of_fit(X, THREE, criterion=lksd.criteria.KSD()).pvalue > 0
-    with pytest.raises(ValueError, match="also: expected each criterion once"):
-        lksd.compare(X, TWO, THREE, criterion="fisher", also="fisher")
 
 
 def test_the_papers_question_is_asked_as_before():

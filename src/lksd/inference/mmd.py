@@ -243,7 +243,11 @@ def mmd_of_means(
 
 
 def samples_of(
-    models: Sequence[Any], prepared: Prepared, domain: Domain, seed: int, count: int
+    models: Sequence[Any],
+    prepared: Prepared,
+    domain: Domain,
+    seed: int,
+    count: int = SAMPLES,
 ) -> list[np.ndarray]:
     """Independent samples of both models, the same ones whichever model is named first.
 

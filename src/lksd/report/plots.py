@@ -93,7 +93,11 @@ def plot_comparison(result: ComparisonResult, ax: Axes | None = None) -> Axes:
     else:
         label = f"difference in standard errors (positive where {short_name(q)} fits better)"
         rows = [
-            (one.measure, *in_standard_errors(one), ACCENT if one is result else INK)
+            (
+                short_name(one.measure, LONGEST_TICK),
+                *in_standard_errors(one),
+                ACCENT if one is result else INK,
+            )
             for one in (*result.beside[::-1], result)
         ]
     ax.axvline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)

@@ -134,7 +134,7 @@ class ComparisonResult(DifferenceResult):
     @property
     def estimates(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """What the criterion says of each model, with its standard error."""
-        if self.criterion == "ksd":
+        if math.isnan(self.loss_p):
             return (self.ksd_p, self.ksd_p_error), (self.ksd_q, self.ksd_q_error)
         return (self.loss_p, self.loss_p_error), (self.loss_q, self.loss_q_error)
 

@@ -207,9 +207,11 @@ def check_comparison(result: ComparisonResult, withheld: bool) -> None:
     better = result.better_role
     rejected = better is not None and (result.alternative == "two-sided" or better == "Q")
     need(withheld or result.reject == rejected, "the decision does not follow from the p-values")
-    (p, p_error), (q, q_error) = result.estimates
-    known = all(map(math.isfinite, (p, q, p_error, q_error)))
-    need(known, f"the {result.measure} of a model, or its error, is no number")
+    (p, _), (q, _) = result.estimates
+    kind = "ksd" if math.isnan(result.loss_p) else "loss"
+    for name in (f"{kind}_p", f"{kind}_q", f"{kind}_p_error", f"{kind}_q_error"):
+        value = getattr(result, name)
+        need(math.isfinite(value), f"{name} is {value}, which is no number")
     need(close(result.difference, p - q, abs(p) + abs(q)), "the discrepancies do not add up")
     check_contributions(result.contributions, result.n, result.difference)
     check_variances(result)
@@ -250,7 +252,7 @@ def check_variances(result: ComparisonResult) -> None:
     """The standard error and the variance components, which follow from the contributions."""
     n = result.n
     rows = result.contributions * (n * (n - 1))
-    if result.criterion != "ksd":  # a mean of n times the contributions
+    if not math.isnan(result.loss_p):  # a mean of n times the contributions
         variance = float(np.var(n * result.contributions, ddof=1))
         expected = math.sqrt(variance / n)
         same = not result.standard_error > 0 or close(result.standard_error, expected, expected)
@@ -295,12 +297,11 @@ def check_ranking(result: RankResult, withheld: bool, inside: bool) -> None:
     for name in ("ksd", "ksd_errors", "losses", "loss_errors", "selective_pvalues"):
         own = getattr(result, name)
         need(own is None or own.shape == (count,), f"{name} is not of {count} models")
-    need(
-        (result.criterion == "ksd") == (result.losses is None) == (result.loss_errors is None),
-        "losses and the criterion do not go together",
-    )
+    need((result.losses is None) == (result.loss_errors is None), "losses or errors are missing")
+    kinds = ("ksd", "ksd_errors") if result.losses is None else ("losses", "loss_errors")
+    for name, own in zip(kinds, result.estimates, strict=True):
+        need(np.isfinite(own).all(), f"{name} is {own}, which is no number")
     values = result.estimates[0]
-    need(np.isfinite(result.estimates).all(), f"{result.criterion} of a model is no number")
     check_pointwise(result.pointwise, result.n, count)
     for name in ("differences", "standard_errors", "pvalues", "lower"):
         need(getattr(result, name).shape == (count, count), f"{name} is not of {count} models")
@@ -308,7 +309,7 @@ def check_ranking(result: RankResult, withheld: bool, inside: bool) -> None:
     need(np.array_equal(errors, errors.T, equal_nan=True), "standard_errors are not symmetric")
     need(not np.diag(errors).any(), "standard_errors of a model and itself are not 0")
     ordered = not np.diff(values).min(initial=0) < 0
-    need(ordered, f"{result.criterion} is not in order, the smallest first")
+    need(ordered, f"{kinds[0]} is not in order, the smallest first")
     need((np.diag(result.pvalues) == 1).all(), "pvalues of a model and itself are not 1")
     dead = apart & ~(errors > 0)
     need(

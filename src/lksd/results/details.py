@@ -188,7 +188,7 @@ def mark_withheld(text: str, result: TestResult) -> str:
 
 def measure_of(criterion: str) -> str:
     """What a criterion measures, in words."""
-    return MEASURES.get(criterion, f"mean {criterion}")
+    return MEASURES.get(criterion, f"mean {visible(criterion)}")
 
 
 def criterion_lines(result: ComparisonResult | RankResult) -> list[str]:

@@ -39,6 +39,7 @@ BY_ROW = (
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
 TABLES = ("meeting_times", "losses", "loss_errors", "loss_positions")  # with a second axis
+NEWER = ("criteria", "loss_bases")  # than lists of texts as arrays
 TEXTS = ("notes", "columns", "criteria", "loss_bases")
 # of arrays; others are real
 KINDS = {
@@ -231,7 +232,7 @@ def fields_of(record: dict[str, Any]) -> dict[str, Any]:
     }
     several = saved["several"]
     texts = {
-        name: json.loads(str(record.pop(name))) if listed else record.pop(name)
+        name: json.loads(str(record.pop(name))) if listed or name in NEWER else record.pop(name)
         for name in TEXTS
         if name in record
     }
