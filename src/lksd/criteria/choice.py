@@ -41,7 +41,6 @@ class Choice(NamedTuple):
 
     primary: Criterion
     beside: tuple[Criterion, ...]
-    notes: tuple[str, ...] = ()
 
     @property
     def additive(self) -> tuple[Additive, ...]:
@@ -100,12 +99,18 @@ def choose_criteria(
 
 def has_all(criterion: Additive, models: Sequence[Any], exact: bool | None) -> bool:
     """Whether every model, or what is known of its scores, has the losses of the criterion."""
-    return all(
-        criterion.obstacle(one, exact) is None
-        if isinstance(one, LatentVariableModel)
-        else criterion.name in one.criteria
-        for one in models
-    )
+    return all(obstacle_of(criterion, one, exact) is None for one in models)
+
+
+def obstacle_of(criterion: Additive, model: Any, exact: bool | None) -> str | None:
+    """Why a model, or its scores, has no losses of the criterion, in words; None where it has."""
+    if isinstance(model, LatentVariableModel):
+        obstacle = criterion.obstacle(model, exact)
+        return None if obstacle is None else f"{model} {obstacle}"
+    if criterion.name in model.criteria:
+        return None
+    name = criterion.name
+    return f"the scores given were estimated without it; give estimate_scores criteria={name!r}"
 
 
 def read_criteria(choice: Any) -> tuple[Additive, ...]:
@@ -138,17 +143,8 @@ def locate_criteria(
         return ()
     for one in criteria:
         for model in models:
-            if isinstance(model, LatentVariableModel):
-                obstacle = one.obstacle(model, exact)
-            elif one.name not in model.criteria:
-                obstacle = f"were estimated without it; give estimate_scores criteria={one.name!r}"
-            else:
-                obstacle = None
-            if obstacle is not None:
-                which = model if isinstance(model, LatentVariableModel) else "the scores given"
-                raise ValueError(
-                    f"criterion: the models have no {one} score, since {which} {obstacle}."
-                )
+            if (obstacle := obstacle_of(one, model, exact)) is not None:
+                raise ValueError(f"criterion: the models have no {one} score, since {obstacle}.")
     if domain.coordinates is None and supports:
         domain = domain.located(supports, observations, None, None)
     x = domain.transform("x", observations.values)

@@ -138,7 +138,7 @@ class Fisher(Additive):
     def coordinates(self, x):
         """u at x, the inverse of ``place``."""
         if self.simplex:
-            return (jnp.log(x.reshape(-1, self.simplex)) @ basis(self.simplex)).ravel()
+            return (jnp.log(x.reshape(-1, self.simplex)) @ ratio_basis(self.simplex)).ravel()
         ends, u = np.array(self.ends, int), x
         for kind in (1, 2, 3):
             columns = np.flatnonzero(ends == kind)
@@ -267,10 +267,10 @@ def between(u, lower, upper):
     return lower + (upper - lower) * jax.nn.sigmoid(u)
 
 
-def basis(parts: int) -> np.ndarray:
+def ratio_basis(parts: int) -> np.ndarray:
     """An orthonormal basis of the vectors that add up to zero."""
     return Coordinates(np.zeros(parts), np.full(parts, np.inf), parts).basis
 
 
 def simplex_point(u, parts: int):
-    return jax.nn.softmax(u.reshape(-1, parts - 1) @ basis(parts).T, axis=-1).ravel()
+    return jax.nn.softmax(u.reshape(-1, parts - 1) @ ratio_basis(parts).T, axis=-1).ravel()

@@ -18,12 +18,12 @@ class LogScore(Additive):
     name: ClassVar[str] = "log"
 
     def obstacle(self, model: Any, exact):
-        complete = model.complete
+        declared = model.complete
         if not isinstance(model, HasMarginal):
             return "has no log_marginal(x), so its log density is not known"
         if exact is False:
             return "is to be compared by its chains, which do not give its log density"
-        if not complete:
+        if not declared:
             return (
                 "does not declare complete = True, that log_marginal has every constant; the log "
                 "score needs them all"

@@ -107,9 +107,13 @@ def noise_share(projected: list[np.ndarray], variance: float) -> float:
     batches = [part.reshape(len(part), -1) for part in projected]
     noise = sum(float(np.mean(part.var(axis=1, ddof=1))) / part.shape[1] for part in batches)
     share = 4 * noise / variance
+    warn_of_noise(share)
+    return share
+
+
+def warn_of_noise(share: float) -> None:
     if share > NOISY:
         warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.")
-    return share
 
 
 def start_shift(projected: list[np.ndarray], standard_error: float) -> float:

@@ -19,7 +19,7 @@ from ..statistics import ustatistic
 from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .chains import chain_doubts, diagnose
-from .contrasts import Contrasts, against_last, family_of, said_of_pairs, said_of_size, studentise
+from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
 from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes, varying
 from .hypotheses import Hypothesis
 from .losses import Losses
@@ -87,15 +87,10 @@ def conclude_comparison(
 
 def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
     """The answer about two models from their losses."""
-    decision, seed = options.decision, options.run.seed
-
-    def test(family: list[Losses]) -> ComparisonResult:
-        return decide(studentise(family, decision, seed), decision)[0]
-
-    tests = studentise([losses], decision, seed)
+    decision = options.decision
+    tests = studentise([losses], decision, options.run.seed)
     result = decide(tests, decision)[0]
-    case = Case(lambda: result, [losses], test, verdict)
-    said = few_decide(case, losses.scores[0] - losses.scores[1])
+    said = few_decide(case_of_losses(result, losses, options), losses.scores[0] - losses.scores[1])
     notes = [*result.notes, *serial_notes(varying(tests[0].rows))]
     if said is not None and result.favours is None:
         notes.append(f"that no model is preferred is {said}: without them one would be.")
@@ -107,6 +102,16 @@ def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
             "to judge it. Check the losses."
         )
     return replace(result, caution=said, notes=tuple(notes), withheld=withheld)
+
+
+def case_of_losses(result: ComparisonResult, losses: Losses, options: Options) -> Case:
+    """The answer from losses, and how it is found from fewer or other ones."""
+    decision, seed = options.decision, options.run.seed
+
+    def test(family: list[Losses]) -> ComparisonResult:
+        return decide(studentise(family, decision, seed), decision)[0]
+
+    return Case(lambda: result, [losses], test, verdict)
 
 
 def verdict(result: ComparisonResult) -> tuple[str | None, bool]:
@@ -314,7 +319,9 @@ def deciding_words(test: Contrasts, domain: Domain) -> Words | None:
     if test.sums.sensitivity is None or test.alike.any():
         return None
     x, n = test.hypothesis.x, len(test.hypothesis.x)
-    sums = np.tensordot(against_last(2)[0], test.sums.sensitivity.positions, 1) / (n * (n - 1))
+    sums = np.tensordot(ustatistic.against_last(2)[0], test.sums.sensitivity.positions, 1) / (
+        n * (n - 1)
+    )
     return words_of(x, sums, domain)
 
 

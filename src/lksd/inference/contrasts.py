@@ -24,7 +24,7 @@ from ..statistics.nulls import (
     NullDistribution,
     replicate_count,
 )
-from ..statistics.ustatistic import Pairs, all_pairs, multinomial_weights
+from ..statistics.ustatistic import Pairs, against_last, all_pairs, multinomial_weights
 from ..stein import GramSums
 from ..stein.gram import matrix_sums
 from .hypotheses import Tested
@@ -269,11 +269,6 @@ def error_of(variance: np.ndarray, n: int, rounding: np.ndarray) -> np.ndarray:
     """sqrt(v / n); 0 where v is that of rounding, NaN where it is negative."""
     root = np.sqrt(np.where(variance < 0, math.nan, variance))
     return np.where(root <= rounding, 0.0, root / math.sqrt(n))
-
-
-def against_last(models: int) -> np.ndarray:
-    """Every model but the last minus the last: (1, -1) for two."""
-    return np.eye(models)[:-1] - np.eye(models)[-1]
 
 
 def agree(score_p: np.ndarray, score_q: np.ndarray) -> bool:

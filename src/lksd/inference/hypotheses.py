@@ -24,7 +24,7 @@ from ..statistics.nulls import (
     projections,
     quadratic_forms,
 )
-from ..statistics.ustatistic import Pairs, studentised_replicates
+from ..statistics.ustatistic import Pairs, against_last, studentised_replicates
 from ..stein import GramSums, Langevin, SteinOperator, gram_sums, paired
 from .losses import Losses
 from .matching import as_given
@@ -91,8 +91,8 @@ class Hypothesis(NamedTuple):
             return expansions(rows, subset, quadratic_forms(sums.matrix @ g.T, g, pairs))
         if n > EDGEWORTH_ROWS:
             subset = np.sort(np.random.default_rng(seed).choice(n, EDGEWORTH_ROWS, replace=False))
-        g, against = g[:, subset], np.eye(len(self.scores))[:-1] - np.eye(len(self.scores))[-1]
-        part = self.only(subset).sums(against, g.T)
+        g = g[:, subset]
+        part = self.only(subset).sums(against_last(len(self.scores)), g.T)
         return expansions(rows, subset, quadratic_forms(part.products, g, pairs))
 
 

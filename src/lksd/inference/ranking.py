@@ -63,19 +63,26 @@ def conclude_ranking(
 
 def rank_losses(losses: Losses, names: tuple[str, ...], options: Options) -> RankResult:
     """The answer about several models from their losses."""
-    decision, seed = options.decision, options.run.seed
-
-    def test(family: list[Losses]) -> RankResult:
-        return rank_all(studentise(family, decision, seed), names, decision)
-
-    tests = studentise([losses], decision, seed)
-    result = rank_all(tests, names, decision)
-    case = Case(lambda: result, [losses], test, lambda one: frozenset(one.better))
+    tests = studentise([losses], options.decision, options.run.seed)
+    result = rank_all(tests, names, options.decision)
+    case = case_of_ranking(result, losses, names, options)
     found = [few_decide(case, one - other) for one, other in combinations(losses.scores, 2)]
     caution = next(filter(None, found), None)
     return replace(
         result, caution=caution, notes=(*result.notes, *serial_notes(varying(tests[0].rows)))
     )
+
+
+def case_of_ranking(
+    result: RankResult, losses: Losses, names: tuple[str, ...], options: Options
+) -> Case:
+    """The ranking from losses, and how it is found from fewer or other ones."""
+    decision, seed = options.decision, options.run.seed
+
+    def test(family: list[Losses]) -> RankResult:
+        return rank_all(studentise(family, decision, seed), names, decision)
+
+    return Case(lambda: result, [losses], test, lambda one: frozenset(one.better))
 
 
 def best_of(case: Case) -> Case:

@@ -16,17 +16,16 @@ from ..engines import Engine
 from ..kernels import IMQ, BagOfWords
 from ..results.base import DifferenceResult, read_only
 from ..results.comparison import ComparisonResult
-from ..results.details import NOISY, Diagnostics, Pointwise, Words
+from ..results.details import Diagnostics, Pointwise, Words
 from ..results.ranking import RankResult
 from ..statistics.multiplicity import by_count
-from .chains import chain_doubts, chain_quality
-from .comparison import conclude_comparison, conclude_losses, decide, verdict, words_of
-from .contrasts import studentise
-from .doubts import Case, row_doubts
+from .chains import chain_doubts, chain_quality, warn_of_noise
+from .comparison import case_of_losses, conclude_comparison, conclude_losses, words_of
+from .doubts import row_doubts
 from .hypotheses import Hypothesis
 from .losses import Losses, check_losses
 from .mmd import mmd_test
-from .ranking import best_of, conclude_ranking, rank_all, rank_losses
+from .ranking import best_of, case_of_ranking, conclude_ranking, rank_losses
 
 if TYPE_CHECKING:
     from ..problem import Findings, Problem
@@ -46,12 +45,9 @@ def compare_by_criteria(
         ksd = conclude_comparison(findings, beside, engine, problem, also_mmd)
         secondary.append(ksd)
     secondary += mmd_beside(problem, part)
-    result = conclude_losses(every[0], options._replace(decision=decision))
-
-    def test(family: list[Losses]) -> ComparisonResult:
-        return decide(studentise(family, decision, options.run.seed), decision)[0]
-
-    case = Case(lambda: result, [every[0]], test, verdict)
+    own = options._replace(decision=decision)
+    result = conclude_losses(every[0], own)
+    case = case_of_losses(result, every[0], own)
     doubt = chain_doubts(case, problem.named.names, findings)
     doubt = doubt.also(
         row_doubts(
@@ -75,7 +71,6 @@ def compare_by_criteria(
             notes=(*result.notes, *problem.notes_with(part)),
             beside=adjusted(secondary),
             pointwise=pointwise_of(problem, part),
-            mmd=None,
         )
     )
 
@@ -100,10 +95,11 @@ def additive_beside(
     options = problem.options
     found: list[DifferenceResult] = []
     decision = replace(options.decision, pairs=None, margin=0.0)
+    chains = chain_quality(part.scores)
     for one in losses:
         result = conclude_losses(one, options._replace(decision=decision))
         variance = result.n * result.standard_error**2
-        quality = with_noise(chain_quality(part.scores), part, one.criterion, variance, False)
+        quality = with_noise(chains, part, one.criterion, variance, False)
         found.append(replace(result, diagnostics=quality))
     return found
 
@@ -119,19 +115,13 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
     every = losses_of(problem, part)
     decision = replace(options.decision, pairs=None)
     beside = options._replace(decision=replace(options.decision, margin=0.0))
-    secondary = [
-        rank_losses(one, names, options._replace(decision=replace(decision, margin=0.0)))
-        for one in every[1:]
-    ]
+    secondary = rankings_beside(problem, every[1:])
     if problem.by_kernel:
         ksd = conclude_ranking(findings, names, beside, engine, problem)
         secondary.append(replace(ksd, diagnostics=()))
-    result = rank_losses(every[0], names, options._replace(decision=decision))
-
-    def test(family: list[Losses]) -> RankResult:
-        return rank_all(studentise(family, decision, options.run.seed), names, decision)
-
-    case = Case(lambda: result, [every[0]], test, lambda one: frozenset(one.better))
+    own = options._replace(decision=decision)
+    result = rank_losses(every[0], names, own)
+    case = case_of_ranking(result, every[0], names, own)
     doubt = chain_doubts(case, names, findings)
     doubt = doubt.also(
         row_doubts(
@@ -162,13 +152,16 @@ def ranked_beside(
     """The ranking by the kernel test, with those by additive criteria beside it."""
     if not problem.criteria:
         return result
-    part, options = next(iter(findings.values())), problem.options
-    decision = replace(options.decision, pairs=None, margin=0.0)
-    every = [
-        rank_losses(one, problem.named.names, options._replace(decision=decision))
-        for one in losses_of(problem, part)
-    ]
+    part = next(iter(findings.values()))
+    every = rankings_beside(problem, losses_of(problem, part))
     return replace(result, beside=tuple(every), pointwise=pointwise_of(problem, part))
+
+
+def rankings_beside(problem: Problem, losses: list[Losses]) -> list[RankResult]:
+    """The rankings by additive criteria that do not decide."""
+    options = problem.options
+    own = options._replace(decision=replace(options.decision, pairs=None, margin=0.0))
+    return [rank_losses(one, problem.named.names, own) for one in losses]
 
 
 def looked_at(problem: Problem, part: Findings) -> list[Hypothesis]:
@@ -225,8 +218,8 @@ def with_noise(
         return replace(quality, noise_share=None, start_shift=None)
     noise = float(np.sum([np.nanmean(own**2) for own in errors]))
     share = noise / variance if variance > 0 else 0.0
-    if share > NOISY and primary:
-        warn(f"MCMC noise makes {share:.0%} of the test's variance; raise draws.")
+    if primary:
+        warn_of_noise(share)
     return replace(quality, noise_share=min(share, 1.0), start_shift=None)
 
 

@@ -46,11 +46,7 @@ class MMDResult(DifferenceResult):
     @property
     def favours(self) -> str | None:
         """The name of the model that is shown to fit better; None where none is."""
-        return (
-            None
-            if self.withheld is not None or self.direction is None
-            else self.name(self.direction)
-        )
+        return None if self.better_role is None else self.name(self.better_role)
 
     @property
     def _verdict(self) -> str:

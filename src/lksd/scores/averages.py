@@ -39,6 +39,14 @@ def average(batch_means: Float[np.ndarray, "n C B ..."]) -> Averages:
     return Averages(means.mean(1), batch_means, np.sqrt(spread / (chains * batches)))
 
 
+def median_error(averages: list[Averages], rows: list[np.ndarray] | None = None) -> float:
+    """Of all observations of every group, or of some ``rows`` of each."""
+    everything: list[Any] = [slice(None)] * len(averages)
+    chosen = everything if rows is None else rows
+    errors = [one.mcse[own].ravel() for one, own in zip(averages, chosen, strict=True)]
+    return float(np.median(np.concatenate(errors)))
+
+
 def control_part(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
     """The control variate's part of each batch mean: B' g with the coefficients B of the *other*
     chains.

@@ -14,15 +14,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, Num
 
 from ..models import LatentVariableModel
 from ..models.base import Around, AveragesRatios, DiscreteLatent, ModifiesPosterior, Starts
 from ..models.simulation import start_of
 from ..samplers import Info, Sampler, Start, UniformStart
-from ..samplers.base import given_integers, log_posterior, split_latent
-from .watch import NOTHING, Watch, Watched
+from ..samplers.base import log_posterior, split_latent
+from .watch import NOTHING, Watch, Watched, control_variate
 
 
 class Plan(NamedTuple):
@@ -273,12 +272,6 @@ def when(condition, compute):
         compute,
         lambda: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes),
     )
-
-
-def control_variate(model: LatentVariableModel, x, u):
-    """The gradient of log p(x, z) in the unconstrained reals, whose posterior mean is zero."""
-    conditional, reals = given_integers(model, u)
-    return ravel_pytree(jax.grad(log_posterior(conditional, x))(reals))[0]
 
 
 # ------------------------------------------------------------- what is averaged: the score of x

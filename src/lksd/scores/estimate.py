@@ -36,6 +36,7 @@ from ..supports import Support
 from .averages import (
     Averages,
     by_modified_posterior,
+    median_error,
     neighbours,
     operator_averages,
     score_fields,
@@ -393,18 +394,11 @@ def better_averages(
     return controlled, None
 
 
-def median_error(averages: list[Averages], rows: list[np.ndarray]) -> float:
-    return float(
-        np.median(
-            np.concatenate([one.mcse[own].ravel() for one, own in zip(averages, rows, strict=True)])
-        )
-    )
-
-
 def quality(groups: list[Group], every: list[Run]) -> Run:
     """Of the chains of all observations; the averages stay with the groups."""
     nothing: Any = None
-    told = [found._replace(plain=nothing, controlled=nothing) for found in every]
+    left_out = dict.fromkeys(("plain", "controlled", "observed", "observed_controlled"), nothing)
+    told = [found._replace(**left_out) for found in every]
     return jax.tree.map(lambda *parts: join_groups(groups, list(parts)), *told)
 
 

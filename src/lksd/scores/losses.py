@@ -13,7 +13,7 @@ import numpy as np
 
 from .._jax import in_parts, program
 from ..criteria.base import Additive, Losses
-from .averages import Averages, Targets
+from .averages import Averages, Targets, median_error
 from .batches import Run
 from .chains import Plan
 from .lengths import Group, join_groups, pad_groups
@@ -168,10 +168,6 @@ def better_observed(every: list[Run]) -> list[np.ndarray]:
     if controlled and median_error(controlled) <= median_error(plain):
         plain = controlled
     return [one.batch_means for one in plain]
-
-
-def median_error(averages: list[Averages]) -> float:
-    return float(np.median(np.concatenate([one.mcse.ravel() for one in averages])))
 
 
 def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str, Any]:

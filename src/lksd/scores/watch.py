@@ -16,6 +16,12 @@ from jaxtyping import Array, Float
 from ..samplers.base import given_integers, log_posterior
 
 
+def control_variate(model: Any, x, u):
+    """The gradient of log p(x, z) in the unconstrained reals, whose posterior mean is zero."""
+    conditional, reals = given_integers(model, u)
+    return ravel_pytree(jax.grad(log_posterior(conditional, x))(reals))[0]
+
+
 class Watch(eqx.Module):
     """What criteria average beside the score, with control variates of a degree of their own; of
     degree two all products, or squares alone where they are not ``full``.
@@ -35,7 +41,7 @@ class Watch(eqx.Module):
             one.observe(model, x, z, key, known)
             for one, known in zip(self.criteria, prepared, strict=True)
         ]
-        return jnp.concatenate([jnp.zeros(0), *(part for part in found if part is not None)])
+        return jnp.concatenate([jnp.zeros(0), *found])
 
     def controls(self, model, x, u) -> Float[Array, " q"]:
         """grad P . grad log p(x, z) + Laplacian of P, whose posterior mean is zero, for the
@@ -43,13 +49,10 @@ class Watch(eqx.Module):
         """
         if not self.degree:
             return jnp.zeros(0)
-        conditional, reals = given_integers(model, u)
-        g, flat = (
-            ravel_pytree(part)[0]
-            for part in (jax.grad(log_posterior(conditional, x))(reals), reals)
-        )
+        g = control_variate(model, x, u)
         if self.degree == 1:
             return g
+        flat = ravel_pytree(given_integers(model, u)[1])[0]
         rows, columns = np.triu_indices(g.size) if self.full else 2 * (np.arange(g.size),)
         second = flat[rows] * g[columns] + flat[columns] * g[rows] + 2.0 * (rows == columns)
         more = [monomial_control(powers, flat, g) for powers in exponents(g.size, 3, self.degree)]

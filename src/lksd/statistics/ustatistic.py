@@ -195,6 +195,11 @@ class Pairs(NamedTuple):
         return every[..., i, i] + every[..., j, j] - 2 * every[..., i, j]
 
 
+def against_last(models: int) -> np.ndarray:
+    """Every model but the last minus the last: (1, -1) for two."""
+    return np.eye(models)[:-1] - np.eye(models)[-1]
+
+
 def all_pairs(models: int) -> Pairs:
     """Every two models once; of two it is P - Q."""
     return Pairs(*np.triu_indices(models, 1))
