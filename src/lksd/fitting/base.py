@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _shared = ExitStack()
 @contextmanager
 def steady() -> Iterator[None]:
     """Linear algebra in one thread, so that its digits do not depend on how many there are, and no
-    warning of another package.
+    warnings of other packages.
 
     Both are settings of the whole process: the first of several fits at a time makes them, and the
     last one undoes them.
@@ -41,19 +41,44 @@ def steady() -> Iterator[None]:
     with _door:
         if not _running:
             with ExitStack() as opened:
+                opened.enter_context(one_thread(controller.select(user_api="blas")))
                 opened.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("ignore")
-                opened.enter_context(controller.limit(limits=1, user_api="blas"))
                 _shared = opened.pop_all()
         _running += 1
     try:
-        with controller.limit(limits=1, user_api="openmp"):  # a setting of each thread
+        with controller.select(user_api="openmp").limit(limits=1):  # a setting of each thread
             yield
     finally:
         with _door:
             _running -= 1
             if not _running:
                 _shared.close()
+
+
+@contextmanager
+def one_thread(controller: Any) -> Iterator[None]:
+    """A limit that is set and undone by a thread of its own: it can be undone by no other than
+    the one that has set it.
+    """
+    ready, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with controller.limit(limits=1):
+                ready.set()
+                end.wait()
+        finally:
+            ready.set()
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        end.set()
+        holder.join()
 
 
 def check_how_many(count, most: int, what: str, why: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,8 +17,8 @@ from ..adapters.fitted import from_gensim, from_lda, from_tomotopy
 from ..models import LDA
 from .base import Fit, check_how_many, seed_of_package, steady
 
-SWEEPS, BURN_IN = 300, 100  # of collapsed Gibbs; the prior of topics is learned after the burn-in
-STATES, APART = 10, 10  # of the chain, and the sweeps between them, over which topics are averaged
+SWEEPS, BURN_IN = 500, 100  # of collapsed Gibbs; the prior of topics is learned after the burn-in
+STATES, APART = 20, 25  # of the chain, and the sweeps between them, over which topics are averaged
 PRIOR, WORD_PRIOR = 0.1, 0.05  # of topics in a document, as learning begins; of words in a topic
 PASSES, MOST_PASSES = 30, 100  # of variational Bayes over the documents
 
@@ -32,7 +33,7 @@ def fit_topics(
     train: Any,
     count: int,
     seed: int,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary | Sequence[str] | None = None,
     n_values: int | None = None,
     trainer: str | None = None,
 ) -> Fit:
@@ -71,15 +72,13 @@ def read_documents(
 ) -> tuple[list[np.ndarray], Vocabulary | None, int]:
     """The word ids of each document, their words where they are known, and how many there are."""
     if is_sparse(train):
-        counts = checked_counts(train)
-        n_values = counts.shape[1] if n_values is None else n_values
-        train = [
-            np.repeat(counts.indices[low:high], counts.data[low:high].astype(int))
-            for low, high in zip(counts.indptr[:-1], counts.indptr[1:], strict=True)
-        ]
+        n_values = train.shape[1] if n_values is None else n_values
+        train = listed(train)
     given = list(train)
     if is_words(given):
-        vocabulary = vocabulary or Vocabulary(tuple(sorted({w for one in given for w in one})))
+        if vocabulary is None:
+            found = {word for one in given for word in one}
+            vocabulary = Vocabulary(tuple(sorted(word for word in found if isinstance(word, str))))
         ids = {word: number for number, word in enumerate(vocabulary.words)}
         documents = [ids_of_words(number, one, ids) for number, one in enumerate(given)]
     else:
@@ -89,8 +88,14 @@ def read_documents(
     for number, one in enumerate(documents):
         if not one.size:
             raise ValueError(f"train: {numbered(number)} is empty. Leave it out.")
-    largest = max(int(one.max()) for one in documents)
-    size = max(largest + 1, 2) if n_values is None else check_size("n_values", n_values)
+    used = np.unique(np.concatenate(documents))
+    if len(used) < 2:
+        raise ValueError(
+            "train: expected at least two different words; the documents repeat one. Check the "
+            "data."
+        )
+    largest = int(used[-1])
+    size = largest + 1 if n_values is None else check_size("n_values", n_values)
     size = size if vocabulary is None else len(vocabulary.words)
     if largest >= size:
         raise ValueError(
@@ -98,6 +103,13 @@ def read_documents(
             "all words."
         )
     return documents, vocabulary, size
+
+
+def listed(counts: Any) -> list[np.ndarray]:
+    """The word ids of each document from a sparse matrix of counts."""
+    matrix = checked_counts(counts)
+    each = np.repeat(matrix.indices, matrix.data.astype(np.int64))
+    return np.split(each, np.cumsum(matrix.sum(1).astype(np.int64))[:-1])
 
 
 def ids_of_words(number: int, document: Any, ids: dict[str, int]) -> np.ndarray:
