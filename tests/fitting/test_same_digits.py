@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from lksd.fitting import base
+from lksd.fitting import base, fit_factors, fit_mixture, fit_states
+from lksd.models.files import to_bytes
 
 FITS = """
 import hashlib
@@ -89,6 +90,13 @@ threads[1].join()
 assert blas() == before, (blas(), before)
 assert warnings.filters == filters
 """
+
+
+@pytest.mark.parametrize("fit", [fit_factors, fit_mixture, fit_states])
+def test_how_numbers_are_stored_does_not_matter(fit):
+    x = names["x"][:50, :4]
+    rows, columns = (to_bytes(fit(array(x), 2, 0).model) for array in (np.array, np.asfortranarray))
+    assert rows == columns
 
 
 def test_settings_come_back_after_an_error():

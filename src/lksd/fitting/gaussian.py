@@ -100,7 +100,8 @@ def fit_mixture(train: Any, count: int, seed: int, covariance: str = "full") -> 
 
 
 def standardised(train: Any, together: bool = False) -> Standardised:
-    x = check_reals("train", train)
+    # sums of one order, in whichever the numbers are stored
+    x = np.ascontiguousarray(check_reals("train", train))
     check_count("train", len(x), 2)
     mean, scale = x.mean(0), x.std(0)
     # beyond rounding

@@ -83,7 +83,7 @@ def fit_states(
 def padded(train: Any) -> np.ndarray:
     """Sequences as an (n, T) array of numbers, NaN where one has ended."""
     if not is_ragged(train):
-        array = to_numpy("train", train).astype(np.float64)
+        array = to_numpy("train", train).astype(np.float64, order="C")
         if array.ndim != 2 or array.shape[1] == 0:
             raise ValueError(
                 f"train: expected sequences in rows, (n, T); got shape {array.shape}. Give a list "
