@@ -51,12 +51,11 @@ def fit_states(
     emission : str, optional
         categorical or gaussian; default: categorical where all numbers are whole.
     """
-    values = padded(train)
-    if emission is None:
-        emission = EMISSIONS[0 if is_whole(values) else 1]
-    check_choice("emission", emission, EMISSIONS)
+    if emission is not None:
+        check_choice("emission", emission, EMISSIONS)
+    values = padded(train, ends=emission != "gaussian")
     emissions: Emissions
-    if emission == "categorical":
+    if emission == "categorical" or (emission is None and is_whole(values)):
         emissions = Categorical(values, n_values)
     elif n_values is not None:
         raise ValueError(
@@ -80,8 +79,10 @@ def fit_states(
 # ------------------------------------------------------------- sequences
 
 
-def padded(train: Any) -> np.ndarray:
-    """Sequences as an (n, T) array of numbers, NaN where one has ended."""
+def padded(train: Any, ends: bool = True) -> np.ndarray:
+    """Sequences as an (n, T) array of numbers, NaN where one has ended, which -1 says among whole
+    numbers if ``ends``.
+    """
     if not is_ragged(train):
         array = to_numpy("train", train).astype(np.float64, order="C")
         if array.ndim != 2 or array.shape[1] == 0:
@@ -91,7 +92,7 @@ def padded(train: Any) -> np.ndarray:
             )
         check_count("train", len(array), 1)
         check_moderate("train", array)
-        return np.where((array == -1) & is_whole(array), np.nan, array)
+        return np.where((array == -1) & (ends and is_whole(array)), np.nan, array)
     found = np.full((len(train), max(map(len, train))), np.nan)
     for number, sequence in enumerate(train):
         row = to_numpy(f"train: {numbered(number, 'sequence')}", sequence)
