@@ -169,6 +169,7 @@ def by_gensim(documents: list[np.ndarray], count: int, seed: int) -> tuple[LDA, 
         dict(enumerate(words)),
         passes=PASSES,
         alpha="auto",
+        eta=WORD_PRIOR,
         eval_every=None,
         random_state=seed,
     )
@@ -183,7 +184,9 @@ def by_sklearn(documents: list[np.ndarray], count: int, seed: int) -> tuple[LDA,
         count,
         learning_method="batch",
         max_iter=MOST_PASSES,
+        topic_word_prior=WORD_PRIOR,
         evaluate_every=5,
+        perp_tol=1.0,  # of perplexities of hundreds or thousands
         random_state=seed,
     ).fit(counts)
     said = f"variational Bayes stopped after {MOST_PASSES} passes without converging"
