@@ -11,6 +11,7 @@ from ._jax import clear_caches
 from ._validation import LksdWarning
 from .domains import discrete_operators
 from .inference.mmd import relative_mmd
+from .models.files import load_model, save_model
 from .options import Chains, Decision, Run
 from .results import (
     ComparisonResult,
@@ -59,6 +60,7 @@ __all__ = [
     "goodness_of_fit_scores",
     "graphs",
     "kernels",
+    "load_model",
     "load_result",
     "load_scores",
     "models",
@@ -67,6 +69,7 @@ __all__ = [
     "rank_scores",
     "relative_mmd",
     "samplers",
+    "save_model",
     "statistics",
     "stein",
 ]

@@ -13,6 +13,7 @@ from ..models import FactorAnalysis
 from ..report.page import check_path
 from . import options as o
 from .answer import answer, show
+from .fit import fit
 from .main import say
 from .reproduce import reproduce
 
@@ -218,12 +219,8 @@ def digits() -> tuple[np.ndarray, np.ndarray, dict[str, FactorAnalysis]]:
     """One half of scikit-learn's digits, pictures of them, and two factor analyses that are fitted
     on the other half.
     """
-    try:
-        from sklearn import datasets, decomposition
-    except ImportError as error:
-        raise ImportError(
-            "the demo needs scikit-learn, which is not installed. Run: pip install 'lksd[sklearn]'"
-        ) from error
+    from sklearn import datasets, decomposition
+
     loaded = datasets.load_digits()
     # those that are nearly always white carry nothing
     pixels = loaded.data[:, loaded.data.std(axis=0) > 2] / 16
@@ -239,4 +236,5 @@ def digits() -> tuple[np.ndarray, np.ndarray, dict[str, FactorAnalysis]]:
     return pixels[test], 16 - loaded.images[test], models
 
 
+app.command()(fit)
 app.command()(reproduce)

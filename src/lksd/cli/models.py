@@ -1,5 +1,5 @@
-"""Models and other objects from files: ``file.py:name``, saved scores and topics as .npz, and
-pickles where they are trusted.
+"""Models and other objects from files: ``file.py:name``, saved models, scores and topics as .npz,
+and pickles where they are trusted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .. import adapters, load_scores
+from .. import adapters, load_model, load_scores
 from .._validation import check_choice
 from ..models import LDA, LatentVariableModel
+from ..models.files import is_model
 from ..scores import ScoreEstimate
 from .data import read_arrays
 
@@ -163,10 +164,12 @@ def as_model(option: str, reference: str, value: Any) -> LatentVariableModel | S
 
 
 def read_archive(path: Path) -> LatentVariableModel | ScoreEstimate:
-    """Saved scores, or an LDA as arrays ``concentration``, ``topics`` and perhaps
+    """A saved model, saved scores, or an LDA as arrays ``concentration``, ``topics`` and perhaps
     ``vocabulary``.
     """
     arrays = read_arrays(path)
+    if is_model(arrays):
+        return load_model(path)
     if not {"topics", "concentration"} <= set(arrays):
         return load_scores(path)
     words = arrays["vocabulary"].tolist() if "vocabulary" in arrays else None

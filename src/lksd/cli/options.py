@@ -36,8 +36,8 @@ SAMPLERS: dict[str, Any] = {
 }
 CODE = "A Python file is code: it is run. Name only files that you trust."
 TOPICS = (
-    "A gensim model (with --trust-pickle), an .npz with concentration, topics and vocabulary, or "
-    "file.py:name."
+    "A saved model or an .npz with concentration, topics and vocabulary, a gensim model (with "
+    "--trust-pickle), or file.py:name."
 )
 
 
@@ -51,11 +51,14 @@ Data = Annotated[
         help="The observations: .npy, .npz, .parquet, or .csv, .tsv, .jsonl, also with .gz."
     ),
 ]
-Model = Annotated[str, option(f"A model as file.py:name, or scores saved as .npz. {CODE}")]
+Model = Annotated[
+    str, option(f"A model as file.py:name, or a model or scores saved as .npz. {CODE}")
+]
 Models = Annotated[
     list[str],
     typer.Argument(
-        help=f"The models, each as file.py:name, or scores saved as .npz, or as for topics. {CODE}"
+        help="The models, each as file.py:name, or saved as .npz, or scores saved so, or as for "
+        f"topics. {CODE}"
     ),
 ]
 Names = Annotated[
