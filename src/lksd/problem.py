@@ -114,9 +114,10 @@ class Problem:
         single: bool = False,
         criterion: Any = "ksd",
         also: Any = "auto",
+        least: int = MINIMUM_OBSERVATIONS,
     ) -> Problem:
         """Everything that a call is about, with its defaults; a ``single`` operator where one is
-        asked for.
+        asked for, and ``least`` observations.
         """
         decision, chains, reading, run = options
         paper = preset is not None
@@ -126,9 +127,7 @@ class Problem:
                     f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got "
                     f"{model!r}. Give an instance."
                 )
-        domain, data, models = read_data(
-            x, named.by(named.arguments), reading, MINIMUM_OBSERVATIONS
-        )
+        domain, data, models = read_data(x, named.by(named.arguments), reading, least)
         if decision.pairs is not None:
             pairs_of(decision.pairs, len(data.values))  # which refuses too few
         named = named._replace(models=tuple(models))
@@ -281,9 +280,16 @@ class Problem:
         return found
 
     def scores_of(
-        self, model: Any, rung: Rung, support: Support | None, setup: Setup
+        self,
+        model: Any,
+        rung: Rung,
+        support: Support | None,
+        setup: Setup,
+        losses_alone: bool = False,
     ) -> ScoreEstimate:
-        """The scores of one model, estimated where they are not given."""
+        """The scores of one model, estimated where they are not given; perhaps without them where
+        ``losses_alone`` are wanted.
+        """
         if is_estimate(model):
             return model
         chains = self.options.chains
@@ -300,6 +306,7 @@ class Problem:
             self.options.run.seed,
             self.domain.discrete,
             self.criteria,
+            not losses_alone,
         )
         return common.of(model, support, setup)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .. import adapters, load_model, load_scores
+from .. import load_model, load_scores
 from .._validation import check_choice
+from ..adapters.recognition import EXPECTED, recognise
 from ..models import LDA, LatentVariableModel
 from ..models.files import is_model
 from ..scores import ScoreEstimate
@@ -147,19 +148,13 @@ def imported(path: Path) -> ModuleType:
 
 def as_model(option: str, reference: str, value: Any) -> LatentVariableModel | ScoreEstimate:
     """One of ours, or one that an adapter knows."""
-    if isinstance(value, (LatentVariableModel, ScoreEstimate)):
-        return value
-    packages: dict[str, Any] = {
-        "gensim": adapters.from_gensim,
-        "sklearn": adapters.from_sklearn,
-        "tomotopy": adapters.from_tomotopy,
-    }
-    if (package := type(value).__module__.partition(".")[0]) in packages:
-        return packages[package](value)
+    found = value if isinstance(value, ScoreEstimate) else recognise(value)
+    if found is not None:
+        return found
     what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     raise ValueError(
-        f"{option}: expected a lksd.models.LatentVariableModel, a ScoreEstimate, or a model of "
-        f"gensim, scikit-learn or tomotopy; {reference!r} is {what}. Give an instance."
+        f"{option}: expected {EXPECTED}, or a ScoreEstimate; {reference!r} is {what}. Give an "
+        "instance."
     )
 
 

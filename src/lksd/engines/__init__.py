@@ -195,9 +195,9 @@ def opened(engine: Any, progress: bool | None = None) -> Iterator[Engine]:
 
 
 @contextmanager
-def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function to call with the amount of work done; the line appears after ``DELAY``
-    seconds.
+def track(label: str, total: int, delay: float | None = None) -> Iterator[Callable[[int], None]]:
+    """Gives a function to call with the amount of work done; the line appears after a ``delay`` in
+    seconds, by default ``DELAY``.
     """
     wanted, shell = (
         _wanted.get(),
@@ -208,7 +208,7 @@ def track(label: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda amount: None
         return
     line = NotebookLine(label, total) if notebook else TerminalLine(label, total)
-    timer = threading.Timer(DELAY, line.start)
+    timer = threading.Timer(DELAY if delay is None else delay, line.start)
     timer.daemon = True
     timer.start()
     try:

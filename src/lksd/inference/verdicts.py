@@ -170,11 +170,19 @@ def looked_at(problem: Problem, part: Findings) -> list[Hypothesis]:
     """
     if part.family:
         return part.family
-    operator, kernel = problem.operators[0], None
-    if problem.domain.kind == "documents":
-        kernel = BagOfWords(IMQ(), operator.n_values)  # type: ignore[attr-defined]
     scores = tuple(one.part("score")[0] for one in part.scores)
-    return [Hypothesis(kernel, operator, problem.observations.values, scores)]  # type: ignore[arg-type]
+    return [data_alone(problem, problem.observations.values, scores)]
+
+
+def data_alone(
+    problem: Problem, values: np.ndarray, scores: tuple[np.ndarray, ...] = ()
+) -> Hypothesis:
+    """Observations of a problem's kind in the place of a hypothesis about them."""
+    operator, kernel = problem.operators[0], None
+    exchangeable = all(one.exchangeable for one in problem.named.models)
+    if problem.domain.kind == "documents" and exchangeable:
+        kernel = BagOfWords(IMQ(), operator.n_values)  # type: ignore[attr-defined]
+    return Hypothesis(kernel, operator, values, scores)  # type: ignore[arg-type]
 
 
 def losses_of(problem: Problem, part: Findings) -> list[Losses]:

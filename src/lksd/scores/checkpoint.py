@@ -49,7 +49,8 @@ class Checkpoint:
         self._check()
 
     def with_label(self, label: str) -> Checkpoint:
-        return Checkpoint(self.path, label)
+        """The part of the file for what is called so, inside of that for what this is called."""
+        return Checkpoint(self.path, self.label + label)
 
     def stage(self, wanted: dict[str, str]) -> Stage:
         """The next stage of an estimate; refused where the file has one of another ``identity``."""

@@ -127,6 +127,7 @@ class Estimation(NamedTuple):
     seed: int
     several: bool  # whether scores are tuples, one for each operator
     criteria: tuple[Additive, ...] = ()  # whose losses are wanted too
+    scores: bool = True  # whether scores are wanted, or losses alone where they are exact
 
     @noted
     @float64
@@ -142,7 +143,7 @@ class Estimation(NamedTuple):
         if order is not None:
             common = self._replace(criteria=tuple(one.reorder(order) for one in self.criteria))
         found = estimate(common, model, values, setup)
-        if order is not None:
+        if order is not None and np.size(found.score):
             found = with_columns(found, np.argsort(order))
         bases = tuple(one.basis for one in self.criteria)
         return replace(
@@ -183,7 +184,9 @@ def estimate(
     asking = [Asks(one, model) for one in criteria if asks(one)]
     wanted = targets((*operators, *asking), data) if discrete else None
     if chains.exact is not False:
-        exact = exact_parts(model, data, operators, wanted, ids, chains.exact, criteria)
+        own = operators if common.scores else ()
+        needed = wanted if own else targets(tuple(asking), data) if asking else None
+        exact = exact_parts(model, data, own, needed, ids, chains.exact, criteria)
         if exact is not None:
             fields |= loss_fields(criteria, exact[1])
             return exact_estimate(exact[0], several, notes=own_notes, **fields)

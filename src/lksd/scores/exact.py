@@ -107,7 +107,7 @@ def exact_parts(
     criteria: tuple[Additive, ...] = (),
 ) -> tuple[list[np.ndarray], list[Losses]] | None:
     """The exact scores for each operator and losses by each criterion, or None where the model has
-    none (or none that is cheap, unless demanded).
+    none (or none that is cheap, unless demanded). Losses alone where there are no operators.
     """
     ratios: list[Losses] = []
     if wanted is not None:
@@ -130,8 +130,10 @@ def exact_parts(
     else:
         if not isinstance(model, (HasMarginalScore, HasMarginal)):
             return None
-        check_exact(model, data[:1])
-        scores = [in_parts(partial(_scores, model), (data,), BATCH, MOST)]
+        scores = []
+        if operators:
+            check_exact(model, data[:1])
+            scores.append(in_parts(partial(_scores, model), (data,), BATCH, MOST))
     for score in scores:
         finite = np.isfinite(score.reshape(len(score), -1)).all(1)
         if not finite.all():
@@ -161,10 +163,12 @@ def exact_group(
 
 
 def exact_estimate(scores: list[np.ndarray], several: bool, **rest) -> ScoreEstimate:
-    n = len(scores[0])
+    """Of exact scores; an empty one stands for those that were not wanted."""
+    n = len(rest["index"])
     unknown = np.full(n, np.nan)
     each = [
-        (score, np.zeros_like(score), np.zeros((n, 0, 0, *score.shape[1:]))) for score in scores
+        (score, np.zeros_like(score), np.zeros((n, 0, 0, *score.shape[1:])))
+        for score in scores or [np.zeros((n, 0))]
     ]
     score, mcse, batch_means = zip(*each, strict=True) if several else each[0]
     return ScoreEstimate(
