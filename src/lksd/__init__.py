@@ -9,11 +9,13 @@ from importlib.metadata import version
 from . import adapters, criteria, graphs, kernels, models, samplers, statistics, stein
 from ._jax import clear_caches
 from ._validation import LksdWarning
+from .choosing import choose
 from .domains import discrete_operators
 from .inference.mmd import relative_mmd
 from .models.files import load_model, save_model
 from .options import Chains, Decision, Run
 from .results import (
+    Choice,
     ComparisonResult,
     Diagnostics,
     GoodnessOfFitResult,
@@ -38,6 +40,7 @@ __version__ = version("lksd")
 
 __all__ = [
     "Chains",
+    "Choice",
     "ComparisonResult",
     "Decision",
     "Diagnostics",
@@ -49,6 +52,7 @@ __all__ = [
     "ScoreEstimate",
     "Words",
     "adapters",
+    "choose",
     "clear_caches",
     "compare",
     "compare_pointwise",

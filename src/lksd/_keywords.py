@@ -132,6 +132,12 @@ class RankPointwiseKeywords(FitKeywords, total=False):
     seed: int
 
 
+class ChooseKeywords(RankPointwiseKeywords, ChainsKeywords, RunKeywords, total=False):
+    """Of ``choose``."""
+
+    counts: bool | None
+
+
 class FitScoresKeywords(FitKeywords, ComputeKeywords, total=False):
     """Of ``goodness_of_fit_scores``."""
 

@@ -20,6 +20,7 @@ from .rendering import clip, pairs, render_page
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ..results.base import TestResult
     from ..results.comparison import ComparisonResult
     from ..results.ranking import RankResult
 
@@ -218,7 +219,7 @@ def advice(result: ComparisonResult) -> str:
 
 def draw(
     plot: Callable,
-    result: ComparisonResult | RankResult,
+    result: TestResult,
     title: str,
     columns: int = 1,
     height: float = 2.6,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..results.base import DifferenceResult
+    from ..results.choice import Choice
     from ..results.comparison import ComparisonResult
     from ..results.ranking import RankResult
 
@@ -158,6 +159,43 @@ def plot_ranking(result: RankResult, ax: Axes | None = None) -> Axes:
         fontsize=8,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+        labelcolor=INK,
+    )
+    return ax
+
+
+def plot_choice(result: Choice, ax: Axes | None = None) -> Axes:
+    """Each candidate's mean loss above that of the best, with its simultaneous interval; those in
+    the confidence set are coloured.
+    """
+    ax, names = new_axes(ax, 3.0), result.candidates
+    ranking, kept = result.ranking, set(result.confidence_set)
+    above = [ranking.differences[ranking.position(name), 0] for name in names]
+    ax.axhline(0.0, color=FAINT, linewidth=1, linestyle="--", zorder=0)
+    ax.plot(range(len(names)), above, color=SHADE, linewidth=1, zorder=0)
+    for place, (name, value) in enumerate(zip(names, above, strict=True)):
+        color = ACCENT if name in kept else WARM
+        low, high = ranking.interval(name, result.best)
+        if math.isfinite(low) and math.isfinite(high) and high > low:
+            ax.plot([place, place], [low, high], color=color, linewidth=2, solid_capstyle="round")
+        ax.plot([place], [value], marker="o", color=color, markersize=8 if name in kept else 6)
+    for color, label in ((ACCENT, "not ruled out"), (WARM, "ruled out")):
+        ax.plot([], [], marker="o", linestyle="", color=color, label=label)
+    crowded = max(map(len, result.short)) * len(names) > 60
+    ax.set_xticks(
+        range(len(names)),
+        [short_name(name, LONGEST_TICK) for name in result.short],
+        rotation=45 if crowded else 0,
+        ha="right" if crowded else "center",
+    )
+    ax.set_xlabel(f"number of {result.noun}s" if result.noun else "candidate")
+    ax.set_ylabel(f"{measure_of(result.criterion)}\nabove the best")
+    ax.legend(
+        frameon=False,
+        fontsize=8,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
         ncols=2,
         labelcolor=INK,
     )

@@ -1,5 +1,6 @@
 """The answers of the tests: frozen records that print, plot and store themselves."""
 
+from .choice import Choice
 from .comparison import ComparisonResult, MMDResult
 from .details import Diagnostics, Words
 from .fit import GoodnessOfFitResult
@@ -7,6 +8,7 @@ from .loading import load_result
 from .ranking import RankResult
 
 __all__ = [
+    "Choice",
     "ComparisonResult",
     "Diagnostics",
     "GoodnessOfFitResult",

@@ -14,6 +14,7 @@ from ..statistics import ustatistic
 from ..statistics.multiplicity import CORRECTIONS
 from ..statistics.nulls import is_own
 from .base import DifferenceResult, TestResult
+from .choice import Choice
 from .comparison import ComparisonResult, MMDResult
 from .details import Pointwise
 from .fit import GoodnessOfFitResult
@@ -157,6 +158,8 @@ def check_result(result: TestResult, withheld: bool = False, inside: bool = Fals
         check_contributions(result.contributions, n, result.ksd)
     if isinstance(result, RankResult):
         check_ranking(result, withheld, inside)
+    if isinstance(result, Choice):
+        check_candidates(result)
 
 
 def check_difference(result: DifferenceResult) -> None:
@@ -288,6 +291,31 @@ def check_contributions(parts: np.ndarray, n: int, total: float) -> None:
         close(float(parts.sum()), total, float(np.abs(parts).sum())),
         "the contributions do not add up to the difference",
     )
+
+
+def check_candidates(result: Choice) -> None:
+    ranking, n, count = result.ranking, result.n, len(result.candidates)
+    need(sorted(result.candidates) == sorted(ranking.names), "candidates and ranking differ")
+    need(len(result.short) == count, "the short names are not those of all candidates")
+    for name in ("n", "alpha", "pvalue", "reject", "statistic", "withheld"):
+        same = getattr(ranking, name) == getattr(result, name)
+        need(same, f"{name} is {getattr(result, name)}, and another in the ranking")
+    for name in ("losses", "loss_errors"):
+        need(getattr(result, name).shape == (n, count), f"{name} is not of n and all candidates")
+    need(result.folds >= 2 and result.repeats >= 1, "there are no folds")
+    parts = result.folds * result.repeats
+    need(result.fold_losses.shape == (parts, count), "fold_losses are not of all folds")
+    need(result.fold_numbers.shape == (result.repeats, n), "fold_numbers are not of all repeats")
+    inside = (result.fold_numbers >= 0) & (result.fold_numbers < result.folds)
+    need(inside.all(), "fold_numbers are not those of folds")
+    need(result.labels is None or len(result.labels) == n, "the labels are not of n observations")
+    order = [result.candidates.index(name) for name in ranking.names]
+    means, known = result.losses.mean(0)[order], ranking.estimates[0]
+    need(
+        all(close(one, other, abs(one)) for one, other in zip(means, known, strict=True)),
+        "the mean losses are not those of the ranking",
+    )
+    check_result(ranking)
 
 
 def check_ranking(result: RankResult, withheld: bool, inside: bool) -> None:

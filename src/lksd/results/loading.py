@@ -13,6 +13,7 @@ import numpy as np
 from ..statistics.nulls import NULLS, Bootstrap, NullDistribution
 from ..statistics.ustatistic import Components
 from .base import CHECKED, READABLE, SCHEMA, MissingClass, TestResult, decode, record_checksum
+from .choice import Choice
 from .comparison import ComparisonResult, MMDResult
 from .consistency import check_ranges, check_result, need
 from .details import Diagnostics, Pointwise, Unconverged, Words
@@ -20,6 +21,7 @@ from .fit import GoodnessOfFitResult
 from .ranking import RankResult
 
 RECORDS = (
+    Choice,
     ComparisonResult,
     MMDResult,
     GoodnessOfFitResult,
@@ -43,6 +45,7 @@ TYPES: dict[str, Any] = {
     "NullDistribution": NullDistribution,
     "ComparisonResult": ComparisonResult,
     "RankResult": RankResult,
+    "Choice": Choice,
     "MMDResult": MMDResult,
     "Diagnostics": Diagnostics,
     "Pointwise": Pointwise,
