@@ -13,6 +13,7 @@ from ..models import FactorAnalysis
 from ..report.page import check_path
 from . import options as o
 from .answer import answer, show
+from .choose import choose_command
 from .fit import fit
 from .main import say
 from .reproduce import reproduce
@@ -236,5 +237,6 @@ def digits() -> tuple[np.ndarray, np.ndarray, dict[str, FactorAnalysis]]:
     return pixels[test], 16 - loaded.images[test], models
 
 
+app.command(name="choose")(choose_command)
 app.command()(fit)
 app.command()(reproduce)

@@ -51,6 +51,13 @@ Data = Annotated[
         help="The observations: .npy, .npz, .parquet, or .csv, .tsv, .jsonl, also with .gz."
     ),
 ]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help="The observations: .npy, .npz, .parquet, or .csv, .tsv, .jsonl, also with .gz; or a "
+        "folder of .txt files."
+    ),
+]
 Model = Annotated[
     str, option(f"A model as file.py:name, or a model or scores saved as .npz. {CODE}")
 ]
