@@ -262,6 +262,7 @@ def cross_fit(work: CrossFit, engine: Engine, kept: Fits, advance: Callable[[int
         primary = parts[0].problem.choice.primary if parts else None
         stage = kept.checkpoint and kept.checkpoint.with_label(f"{number}/")
         part = work.score(live, np.flatnonzero(inside), primary, engine, stage, failed)
+        check_basis(part, *parts[:1])
         for label, own in part.losses.items():
             column = labels.index(label)
             losses[repeat, inside, column] = own
@@ -284,6 +285,17 @@ def cross_fit(work: CrossFit, engine: Engine, kept: Fits, advance: Callable[[int
     ]
     kept_labels = tuple(labels[c] for c in left)
     return Scores(kept_labels, losses[..., left], every, failed, tuple(notes), parts)
+
+
+def check_basis(part: Part, first: Part | None = None) -> None:
+    """Losses of all folds can be put together."""
+    own, known = (one and one.problem.criteria[0].basis for one in (part, first))
+    if known is not None and own != known:
+        raise ValueError(
+            "fit: expected models of the same support and values in every fold, so that all losses "
+            f"are in the same units; got {known} in the first and {own} in another. Fix what the "
+            "models do not estimate."
+        )
 
 
 def check_left(candidates: Any, failed: dict[str, str]) -> None:

@@ -84,7 +84,14 @@ for thread, (ready, _) in zip(threads, events):
 events[0][1].set()  # the first to begin is the first to end
 threads[0].join()
 assert blas() == {1}
-warnings.warn("nobody hears it while a fit runs")
+told = dict(category=UserWarning, filename="x.py", lineno=1)
+warnings.warn_explicit("nobody hears it while a fit runs", module="sklearn.mixture", **told)
+try:
+    warnings.warn_explicit("what others say is heard", module="script", **told)
+except UserWarning:
+    pass
+else:
+    raise AssertionError("a warning of the caller's was lost")
 events[1][1].set()
 threads[1].join()
 assert blas() == before, (blas(), before)

@@ -21,6 +21,7 @@ class Fit(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+PACKAGES = r"(gensim|joblib|numpy|scipy|sklearn|tomotopy)(\.|$)"  # whose warnings become notes
 _door = threading.Lock()
 _running = 0
 _shared = ExitStack()
@@ -43,7 +44,7 @@ def steady() -> Iterator[None]:
             with ExitStack() as opened:
                 opened.enter_context(one_thread(controller.select(user_api="blas")))
                 opened.enter_context(warnings.catch_warnings())
-                warnings.simplefilter("ignore")
+                warnings.filterwarnings("ignore", module=PACKAGES)
                 _shared = opened.pop_all()
         _running += 1
     try:
