@@ -31,6 +31,21 @@ import pytest  # noqa: E402
 from lksd import _jax  # noqa: E402
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file run in one process, which traces and compiles their programs once; and
+    so do all that start clusters, which would be in each other's way.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return "tests/engines" if file.startswith("tests/engines/") else file
+
+    return ByFile(config, log)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
     """Compiled programs of one file are of no use to the next, and hundreds of them
