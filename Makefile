@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/lksd demo --report report.html
 
 test: $(READY) browser
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n $(PROCESSES) --no-loadscope-reorder -m "not slow"
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n $(PROCESSES) -m slow -s

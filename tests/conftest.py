@@ -13,6 +13,8 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(TESTS.parent / ".jax_cach
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 sys.path[:0] = [str(TESTS), str(TESTS / "cli"), str(TESTS / "inference")]
 
+CLUSTERS = ("tests/engines/", "tests/choosing/test_runs.py")  # whose tests start some
+
 # Everything behind the door; at the door the library's own checks must speak, in its own words.
 INNER = [
     "lksd.kernels.gram",
@@ -29,6 +31,21 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from lksd import _jax  # noqa: E402
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file run in one process, which traces and compiles their programs once; and
+    so do all that start clusters, which would be in each other's way.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return "clusters" if file.startswith(CLUSTERS) else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -162,7 +162,7 @@ def keep_to(allowed: list[int]) -> None:
 
 def on_device(tree: Any) -> Any:
     """NumPy arrays as JAX arrays, so that they are sent once, and all at the same time."""
-    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, np.ndarray))
+    arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(jax.device_put(arrays), rest)
 
 

@@ -5,7 +5,6 @@ are checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from .criteria import KSD, Additive, Fisher
 from .criteria.choice import Choice, choose_criteria, locate_criteria
 from .criteria.identity import lacks_identity
 from .domains import Domain, Observations, is_estimate, read_data
-from .engines import Engine, opened
+from .engines import Engine
 from .inference.contrasts import pairs_of
 from .inference.hypotheses import Hypothesis, prepared_family
 from .inference.matching import (
@@ -37,7 +36,7 @@ from .inference.matching import (
 from .inference.smoothing import Rung, rungs, warn_of_isolation
 from .models import IsMixture, LatentVariableModel, SimulatesLikelihood
 from .named import Named
-from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Options, Run
+from .options import PAPER, PAPER_CHAINS, PAPER_SWEEPS, Options
 from .samplers import NUTS, Exchange
 from .scores import ScoreEstimate
 from .scores.averages import average
@@ -87,20 +86,6 @@ class Problem:
     choice: Choice = ONLY_KSD
     criteria: tuple[Additive, ...] = ()  # that add up, with what they take from the data
 
-    @property
-    def by_kernel(self) -> bool:
-        """Whether the kernel Stein discrepancy is wanted."""
-        return self.choice.of("ksd") is not None
-
-    @property
-    def by_pairs(self) -> bool:
-        """Whether observations are compared with each other, by a kernel."""
-        return self.by_kernel or self.also_mmd
-
-    @property
-    def also_mmd(self) -> bool:
-        return self.choice.of("mmd") is not None
-
     @classmethod
     def read(
         cls,
@@ -140,7 +125,7 @@ class Problem:
                 "mean of an additive score says which of several models fits better, not whether "
                 "one fits: its smallest value is not known. Compare the model with another."
             )
-        if (own := choice.of("ksd")) is not None:
+        if own := choice.of("ksd"):
             kernel = own.kernel if kernel is None else kernel
             operator = own.operator if operator is None else operator
         if paper:
@@ -268,7 +253,7 @@ class Problem:
             if coordinates is not None:
                 scores = [moved(one, data, coordinates) for one in scores]
                 data, name = self.domain.transform("x", data), f"{name}, {coordinates}"
-            if not self.by_pairs:
+            if not self.choice.of("ksd", "mmd"):  # which compare observations with each other
                 found[name] = Findings([], scores)
                 continue
             prepared = self.domain.prepare(
@@ -309,11 +294,6 @@ class Problem:
             not losses_alone,
         )
         return common.of(model, support, setup)
-
-
-def running(run: Run) -> AbstractContextManager[Engine]:
-    """The engine and the progress line of a call."""
-    return opened(run.engine, run.progress)
 
 
 def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:

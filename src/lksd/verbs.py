@@ -19,7 +19,7 @@ from ._keywords import (
     verb_with,
 )
 from .domains.reals import row_names
-from .engines import Engine
+from .engines import opened
 from .inference.comparison import conclude_comparison, conclude_losses
 from .inference.goodness_of_fit import conclude_fit
 from .inference.hypotheses import given_family
@@ -34,7 +34,7 @@ from .inference.verdicts import (
 )
 from .named import Named, check_names
 from .options import Options
-from .problem import Findings, Problem, running
+from .problem import Findings, Problem
 from .results import ComparisonResult
 from .results.base import as_settings
 from .results.fit import GoodnessOfFitResult
@@ -116,27 +116,19 @@ def compare(
     problem = Problem.read(
         x, named, options, kernel, operator, preset, check, criterion=criterion, also=also
     )
-    with running(options.run) as engine:
-        result = conclude(problem, problem.findings(engine), engine, also_mmd)
+    with opened(options.run.engine, options.run.progress) as engine:
+        findings = problem.findings(engine)
+        if problem.choice.primary.name == "ksd":
+            result = conclude_comparison(findings, problem.options, engine, problem, also_mmd)
+            if problem.choice.beside:
+                result = beside_the_ksd(result, findings, problem)
+        else:
+            result = compare_by_criteria(findings, engine, problem, also_mmd)
     chosen = {"p": named.models[0], "q": named.models[1], "criterion": criterion, "also": also}
     chosen |= {"kernel": kernel, "operator": operator}
     chosen |= {"also_mmd": also_mmd, "preset": preset, "check": check}
-    result = replace(
-        result,
-        labels=problem.observations.labels,
-        settings=as_settings(chosen | problem.options.of(compare)),
-    )
-    return named.name(result)
-
-
-def conclude(
-    problem: Problem, findings: dict[str, Findings], engine: Engine, also_mmd: bool
-) -> ComparisonResult:
-    """The verdict of the criterion that decides."""
-    if problem.choice.primary.name == "ksd":
-        result = conclude_comparison(findings, problem.options, engine, problem, also_mmd)
-        return beside_the_ksd(result, findings, problem)
-    return compare_by_criteria(findings, engine, problem, also_mmd)
+    settings = as_settings(chosen | problem.options.of(compare))
+    return named.name(replace(result, labels=problem.observations.labels, settings=settings))
 
 
 @verb
@@ -179,7 +171,7 @@ def rank(
     problem = Problem.read(
         x, named, options, kernel, operator, preset, check, criterion=criterion, also=also
     )
-    with running(options.run) as engine:
+    with opened(options.run.engine, options.run.progress) as engine:
         findings = problem.findings(engine)
         if problem.choice.primary.name == "ksd":
             result = conclude_ranking(findings, named.names, problem.options, engine, problem)
@@ -229,7 +221,7 @@ def goodness_of_fit(
     problem = Problem.read(
         x, named, options, kernel, operator, check=check, single=True, criterion=criterion
     )
-    with running(options.run) as engine:
+    with opened(options.run.engine, options.run.progress) as engine:
         (part,) = problem.findings(engine).values()
         result = conclude_fit(part, options, engine, problem)
     chosen = {"model": model, "criterion": criterion, "kernel": kernel}
@@ -281,7 +273,7 @@ def compare_scores(
     """
     options, named = Options.read(compare_scores, keywords), Named.pair(score_p, score_q, names)
     family = given_family(x, named.models, ("score_p", "score_q"), kernel, operator, mask)
-    with running(options.run) as engine:
+    with opened(options.run.engine, options.run.progress) as engine:
         result = conclude_comparison({"": Findings(family)}, options, engine)
     settings = as_settings({"kernel": kernel, "operator": operator} | options.of(compare_scores))
     return named.name(replace(result, labels=row_names(x), settings=settings))
@@ -380,7 +372,7 @@ def rank_scores(
     options = Options.read(rank_scores, keywords).two_sided()
     named = check_names("scores", scores)
     family = given_family(x, tuple(named.values()), tuple(named), kernel, operator, mask)
-    with running(options.run) as engine:
+    with opened(options.run.engine, options.run.progress) as engine:
         result = conclude_ranking({"": Findings(family)}, tuple(named), options, engine)
     settings = as_settings({"kernel": kernel, "operator": operator} | options.of(rank_scores))
     return replace(result, settings=settings)
@@ -418,7 +410,7 @@ def goodness_of_fit_scores(
     """
     options = Options.read(goodness_of_fit_scores, keywords)
     family = given_family(x, (scores,), ("scores",), kernel, operator, mask)
-    with running(options.run) as engine:
+    with opened(options.run.engine, options.run.progress) as engine:
         result = conclude_fit(Findings(family), options, engine)
     chosen = {"kernel": kernel, "operator": operator}
     settings = as_settings(chosen | options.of(goodness_of_fit_scores))

@@ -84,7 +84,6 @@ def test_a_checkpoint_of_other_data_or_candidates_is_refused(tmp_path):
             lksd.choose(*arguments, **({"folds": 2, "checkpoint": path} | options))
 
 
-@pytest.mark.xdist_group("cluster")
 def test_the_same_digits_in_other_processes():
     from sklearn.mixture import GaussianMixture
 

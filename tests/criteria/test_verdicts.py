@@ -176,7 +176,8 @@ def test_a_criterion_of_ones_own(tmp_path):
     result.to_json(tmp_path / "result.json")
     assert lksd.load_result(tmp_path / "result.json").sentence == result.sentence
     result.to_html(tmp_path / "report.html")
-    ranked = lksd.rank(X, {"two": TWO, "three": THREE}, criterion="reconstruction", also=())
+    models = {"two": TWO, "three": THREE}
+    ranked = lksd.rank(X, models, criterion="reconstruction", also=(), draws=100)
     assert ranked.confidence_set == ("three",)
     scores = lksd.estimate_scores(TWO, X, criteria=[Reconstruction, "fisher"], exact=False)
     assert scores.criteria == ("reconstruction", "fisher")

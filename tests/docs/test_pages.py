@@ -15,9 +15,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
-# pages whose programs are compiled once
-SHAPES = {"index": "ppca", "quickstart": "ppca", "choosing": "ppca", "topics": "lda"}
-SHAPES |= dict.fromkeys(("numpyro", "pymc", "draws", "scikit-learn"), "wine")
 # whose ground other tests cover
 SLOW = {"clusters", "decoders", "extending", "graphs", "own-model", "pymc", "truncated"}
 MODULES = (lksd, *(part for name in lksd.__all__ if ismodule(part := getattr(lksd, name))))
@@ -30,16 +27,12 @@ class Loader(yaml.SafeLoader):
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix, node: suffix)
 
 
-def grouped(page: Path):
-    """Where tests run in several processes (``--dist loadgroup``), pages with the same shapes share
-    one.
-    """
-    group = SHAPES.get(page.stem, page.stem)
-    marks = [pytest.mark.xdist_group(group), *([pytest.mark.slow] if page.stem in SLOW else [])]
+def as_case(page: Path):
+    marks = [pytest.mark.slow] if page.stem in SLOW else []
     return pytest.param(page, id=str(page.relative_to(DOCS)), marks=marks)
 
 
-@pytest.mark.parametrize("page", [grouped(page) for page in WITH_CODE])
+@pytest.mark.parametrize("page", [as_case(page) for page in WITH_CODE])
 def test_the_pages_code(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_page(page)[1]

@@ -27,7 +27,6 @@ from lksd.samplers import MALA
 from lksd.scores import batches
 from lksd.stein import Difference, Langevin, gram_sums
 
-pytestmark = pytest.mark.xdist_group("cluster")
 RNG = np.random.default_rng(0)
 OPTIONS = {"exact": False, "warmup": 10, "draws": 20, "batch_size": 16}
 PROBLEMS = {

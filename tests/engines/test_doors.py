@@ -21,7 +21,6 @@ from lksd.engines import EngineError, opened
 from lksd.engines.cluster import Dask, own_cluster
 from lksd.models import PPCA
 
-pytestmark = pytest.mark.xdist_group("cluster")
 X = np.random.default_rng(0).normal(size=(12, 2))
 MODEL = PPCA(np.ones((2, 1)), 1.0)
 

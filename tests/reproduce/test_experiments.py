@@ -45,16 +45,7 @@ def small_run(experiment, store, *more):
     }
 
 
-def with_its_kind(name):
-    """Experiments on the same models share compiled programs, in one process."""
-    return pytest.param(
-        name, marks=pytest.mark.xdist_group(f"experiments: {name.partition('-')[0]}")
-    )
-
-
-@pytest.mark.parametrize(
-    "name", [with_its_kind(one.name) for one in EXPERIMENTS if one.name not in NEEDS_DATA]
-)
+@pytest.mark.parametrize("name", [one.name for one in EXPERIMENTS if one.name not in NEEDS_DATA])
 def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ppca, "EXTRA", 500)
     experiment, store = experiment_named(name), tmp_path / "study.sqlite"
@@ -67,7 +58,7 @@ def test_every_experiment_runs(name, tmp_path, capsys, monkeypatch):
     assert "0 trials run" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [with_its_kind(name) for name in NEEDS_DATA])
+@pytest.mark.parametrize("name", NEEDS_DATA)
 def test_every_experiment_on_arxiv_runs(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(arxiv, "ALL", 600)
     monkeypatch.setattr(arxiv, "LENGTHS", dict.fromkeys(arxiv.LENGTHS, topics.Lengths(100, 200)))

@@ -57,9 +57,12 @@ class Choice(NamedTuple):
         ksd = self.of("ksd") or KSD()
         return Choice(ksd, tuple(one for one in beside if one.name != "ksd"))
 
-    def of(self, name: str) -> Any:
-        """The criterion of this name, where it is among them."""
-        return next((one for one in (self.primary, *self.beside) if one.name == name), None)
+    def of(self, *names: str) -> Any:
+        """The first criterion that has one of these names; None where there is none."""
+        for one in (self.primary, *self.beside):
+            if one.name in names:
+                return one
+        return None
 
 
 def choose_criteria(
@@ -70,8 +73,9 @@ def choose_criteria(
     ``by_kernel`` names an option that only the kernel Stein discrepancy has.
     """
     if isinstance(criterion, str) and criterion == "auto":
-        first: list[Additive] = [] if by_kernel else [LogScore(), Fisher(), Conditional()]
-        primary: Criterion = next((one for one in first if has_all(one, models, exact)), KSD())
+        kinds: tuple[type[Additive], ...] = () if by_kernel else (LogScore, Fisher, Conditional)
+        each = (kind() for kind in kinds)
+        primary: Criterion = next((one for one in each if has_all(one, models, exact)), KSD())
     else:
         primary = read_criterion(criterion)
     if isinstance(primary, MMD):

@@ -11,7 +11,7 @@ import numpy as np
 from .._validation import check_count, joined
 from ..kernels import Kernel
 from ..models import LatentVariableModel
-from ..models.base import kind_of as kind_of_model
+from ..models.base import kind_of
 from ..options import Reading
 from ..stein import SteinOperator
 from ..supports import Support
@@ -176,8 +176,3 @@ def domain_of(models: dict[str, Any]) -> type[Domain]:
             "Compare like with like."
         )
     return DOMAINS["categories"]
-
-
-def kind_of(model: Any) -> str:
-    """The name of the kind of data that a model, or scores, describe."""
-    return model.kind if is_estimate(model) else kind_of_model(model)

@@ -20,7 +20,7 @@ from ..statistics.multiplicity import adjust
 from ..statistics.nulls import Bootstrap, Conservative, Edgeworth, NullDistribution, Steadied
 from .chains import chain_doubts, diagnose
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
-from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes, varying
+from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes
 from .hypotheses import Hypothesis
 from .losses import Losses
 from .mmd import MMDTest, mmd_test, with_mmd
@@ -28,6 +28,9 @@ from .mmd import MMDTest, mmd_test, with_mmd
 if TYPE_CHECKING:
     from ..problem import Findings, Problem
 
+# fields of a result: what the criterion says of each model, and the standard errors
+OF_KSD = ("ksd_p", "ksd_q", "ksd_p_error", "ksd_q_error")
+OF_LOSSES = ("loss_p", "loss_q", "loss_p_error", "loss_q_error")
 NAMES = {"min-p": "min-p", "max-t": "max-T", "holm": "Holm", "bonferroni": "Bonferroni"}
 KEPT = {
     "negative": "the U-statistic estimate of the variance is negative, so the null hypothesis is "
@@ -91,7 +94,7 @@ def conclude_losses(losses: Losses, options: Options) -> ComparisonResult:
     tests = studentise([losses], decision, options.run.seed)
     result = decide(tests, decision)[0]
     said = few_decide(case_of_losses(result, losses, options), losses.scores[0] - losses.scores[1])
-    notes = [*result.notes, *serial_notes(varying(tests[0].rows))]
+    notes = [*result.notes, *serial_notes(tests[0].rows)]
     if said is not None and result.favours is None:
         notes.append(f"that no model is preferred is {said}: without them one would be.")
         said = None
@@ -259,10 +262,8 @@ def record(
     n, rows = test.rows.shape[1], test.sums.model_rows
     values = ustatistic.u_statistic(rows).tolist()
     errors = np.sqrt(ustatistic.jackknife_variance(rows) / n).tolist()
-    kind = "ksd" if test.hypothesis.criterion == "ksd" else "loss"
-    names = ("p", "q", "p_error", "q_error")
-    unknown = dict.fromkeys((f"ksd_{name}" for name in names), math.nan)
-    known = {f"{kind}_{name}": value for name, value in zip(names, values + errors, strict=True)}
+    names = OF_KSD if test.hypothesis.criterion == "ksd" else OF_LOSSES
+    estimates = dict.fromkeys(OF_KSD, math.nan) | dict(zip(names, values + errors, strict=True))
     towards_p = decision.two_sided and test.estimate[0] < 0
     result = ComparisonResult(
         statistic=float(test.statistics(-decision.margin if towards_p else decision.margin)[0]),
@@ -279,7 +280,7 @@ def record(
         estimate=float(test.estimate[0]),
         margin=decision.margin,
         criterion=test.hypothesis.criterion,
-        **(unknown | known),
+        **estimates,
         alternative=decision.alternative,
         variance=variance_of(test, decision),
         correction=decision.correction,

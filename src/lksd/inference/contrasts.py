@@ -70,6 +70,7 @@ class Contrasts(NamedTuple):
     error: np.ndarray
     # both without regularisation that was not asked for: what replicates are replicates of
     plain: tuple[np.ndarray, np.ndarray]
+    live: np.ndarray  # (A,), whether there is a T to judge
     alike: np.ndarray  # (A,), whether the scores agree to rounding
     regularised: np.ndarray  # (A,)
     expansion: Edgeworth | None  # a and c of each difference, where they are wanted
@@ -79,11 +80,6 @@ class Contrasts(NamedTuple):
     seed: int  # of the resamples
     nulls: tuple[NullDistribution, ...] | None = None  # of each T, by the user's own calibration
     mirrored: bool = False  # whether these are of the models in the other order
-
-    @property
-    def live(self) -> np.ndarray:
-        """Where there is a T to judge."""
-        return (self.error > 0) & (self.plain[1] > 0)
 
     def turned(self) -> Contrasts:
         """The same with the models of each pair in the other order: what is tested by it, not the
@@ -230,6 +226,7 @@ def contrasts_of(
         estimate=np.where(alike, 0.0, estimate),
         error=error,
         plain=plain,
+        live=(error > 0) & (plain[1] > 0),
         alike=alike,
         regularised=regularised,
         expansion=hypothesis.expansion(sums, rows, pairs, seed) if expanded else None,

@@ -149,9 +149,11 @@ def row_doubts(
         return Doubts()
     ids = np.arange(len(family[0].x)) if ids is None else ids
     doubts, far = Doubts(), far_rows(family)
-    outlying = Suspects(outlying_rows(family) & ~far, *FAR_FROM_OTHERS)
-    if outlying.rows.any() and (found := doubt_of(case, outlying, ids)).withheld is not None:
-        doubts = found
+    if np.issubdtype(family[0].x.dtype, np.floating):
+        # real numbers that heavy-tailed data may have, and an error may be
+        outlying = Suspects(far_rows(family, OUTLYING) & ~far, *FAR_FROM_OTHERS)
+        if outlying.rows.any() and (found := doubt_of(case, outlying, ids)).withheld is not None:
+            doubts = found
     for suspects in (
         Suspects(far, *FAR_FROM_OTHERS),
         Suspects(copied_rows(x, family[0]), *COPIES),
@@ -197,12 +199,6 @@ def far_rows(family: list[Hypothesis], share: float = 1.0) -> Bool[np.ndarray, "
         if np.issubdtype(one.x.dtype, np.floating):
             far |= is_far(one.x, share * FAR)
     return far if far.sum() <= max(1.0, FEW * len(far)) else np.zeros_like(far)
-
-
-def outlying_rows(family: list[Hypothesis]) -> Bool[np.ndarray, " n"]:
-    """Observations of real numbers that heavy-tailed data may have, and an error may be."""
-    real = np.issubdtype(family[0].x.dtype, np.floating)
-    return far_rows(family, OUTLYING) if real else np.zeros(len(family[0].x), dtype=bool)
 
 
 def has_large_score(score: Float[np.ndarray, "n ..."], times: float) -> Bool[np.ndarray, " n"]:
@@ -276,28 +272,23 @@ def coincidence(column: Float[np.ndarray, " n"]) -> float:
 
 def contribution_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     """Of each of several differences the parts of the observations, in the order given."""
-    live = varying(rows)
-    return (*serial_notes(live), *carrying_notes(live))
-
-
-def varying(rows: Float[np.ndarray, "A n"]) -> Float[np.ndarray, "B n"]:
-    """Those of differences that are not the same at all observations."""
-    return rows[np.ptp(rows, axis=1) > 0]
+    return (*serial_notes(rows), *carrying_notes(rows))
 
 
 def carried_shares(rows: Float[np.ndarray, "A n"]) -> tuple[int, Float[np.ndarray, " A"]]:
-    """How many observations are few, and the share of the variation that the farthest carry."""
+    """How many observations are few, and the share of the variation that the farthest carry; 0
+    where there is none.
+    """
     count = int(np.ceil(CARRYING * rows.shape[1]))
     squared = np.sort((rows - np.median(rows, axis=1, keepdims=True)) ** 2, axis=1)
-    return count, squared[:, -count:].sum(1) / squared.sum(1)
+    whole = squared.sum(1)
+    return count, squared[:, -count:].sum(1) / np.where(whole > 0, whole, 1.0)
 
 
 def few_decide(case: Case, differences: Float[np.ndarray, " n"]) -> str | None:
     """In words that few observations decide: those farthest from the median of the differences, if
     they carry nearly all of the variation and the answer is another without them.
     """
-    if np.ptp(differences) == 0:
-        return None
     count, (share,) = carried_shares(differences[None])
     if share <= CARRIED or len(differences) - count < MINIMUM_OBSERVATIONS:
         return None
@@ -311,6 +302,7 @@ def serial_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     """Where neighbours resemble each other more than independent observations in random
     order do.
     """
+    rows = rows[np.ptp(rows, axis=1) > 0]
     if not len(rows):
         return ()
     centred = rows - rows.mean(1, keepdims=True)
@@ -330,7 +322,7 @@ def carrying_notes(rows: Float[np.ndarray, "A n"]) -> tuple[str, ...]:
     sample.
     """
     n, (count, shares) = rows.shape[1], carried_shares(rows)
-    if not len(shares) or shares.max() <= CARRIED:
+    if shares.max() <= CARRIED:
         return ()
     return (
         f"{count} of {n} observations carry {shares.max():.0%} of the variation of a difference. "

@@ -41,6 +41,7 @@ class Hypothesis(NamedTuple):
     scores: tuple[np.ndarray, ...]
     notes: tuple[str, ...] = ()
     smoothing: str = ""  # what was done to data and models
+    criterion: str = "ksd"
 
     @property
     def operator_name(self) -> str:
@@ -53,10 +54,6 @@ class Hypothesis(NamedTuple):
     def at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Some observations, and the (S, k, ...) scores at them."""
         return self.x[rows], np.stack([score[rows] for score in self.scores])
-
-    @property
-    def criterion(self) -> str:
-        return "ksd"
 
     def contributions(self, rows: np.ndarray) -> np.ndarray:
         """What each observation adds to a difference, from the row sums of its Gram matrix."""

@@ -18,7 +18,7 @@ from ..statistics.multiplicity import Adjusted, adjust, selective_pvalues
 from ..statistics.nulls import Edgeworth, largest_of
 from .chains import chain_doubts, chain_quality
 from .contrasts import Contrasts, family_of, said_of_pairs, said_of_size, studentise
-from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes, varying
+from .doubts import Case, contribution_notes, few_decide, row_doubts, serial_notes
 from .hypotheses import Hypothesis
 from .losses import Losses
 
@@ -68,9 +68,7 @@ def rank_losses(losses: Losses, names: tuple[str, ...], options: Options) -> Ran
     case = case_of_ranking(result, losses, names, options)
     found = [few_decide(case, one - other) for one, other in combinations(losses.scores, 2)]
     caution = next(filter(None, found), None)
-    return replace(
-        result, caution=caution, notes=(*result.notes, *serial_notes(varying(tests[0].rows)))
-    )
+    return replace(result, caution=caution, notes=(*result.notes, *serial_notes(tests[0].rows)))
 
 
 def case_of_ranking(

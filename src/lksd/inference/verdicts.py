@@ -20,7 +20,7 @@ from ..results.details import Diagnostics, Pointwise, Words
 from ..results.ranking import RankResult
 from ..statistics.multiplicity import by_count
 from .chains import chain_doubts, chain_quality, warn_of_noise
-from .comparison import case_of_losses, conclude_comparison, conclude_losses, words_of
+from .comparison import OF_KSD, case_of_losses, conclude_comparison, conclude_losses, words_of
 from .doubts import row_doubts
 from .hypotheses import Hypothesis
 from .losses import Losses, check_losses
@@ -40,7 +40,7 @@ def compare_by_criteria(
     decision = replace(options.decision, pairs=None)  # there are none in a mean
     secondary = additive_beside(problem, part, every[1:])
     ksd = None
-    if problem.by_kernel:
+    if problem.choice.of("ksd"):
         beside = options._replace(decision=replace(options.decision, margin=0.0))
         ksd = conclude_comparison(findings, beside, engine, problem, also_mmd)
         secondary.append(ksd)
@@ -56,11 +56,7 @@ def compare_by_criteria(
     )
     quality = chain_quality(part.scores) if ksd is None else ksd.diagnostics
     quality = with_noise(quality, part, result.criterion, result.n * result.standard_error**2)
-    known = (
-        {}
-        if ksd is None
-        else {name: getattr(ksd, name) for name in ("ksd_p", "ksd_q", "ksd_p_error", "ksd_q_error")}
-    )
+    known = {} if ksd is None else {name: getattr(ksd, name) for name in OF_KSD}
     return doubt.applied(
         replace(
             result,
@@ -82,8 +78,6 @@ def beside_the_ksd(
     part = next(iter(findings.values()))
     every = losses_of(problem, part) if problem.criteria else []
     secondary = [*additive_beside(problem, part, every), *mmd_beside(problem, part)]
-    if not secondary:
-        return result
     pointwise = pointwise_of(problem, part) if every else None
     return replace(result, beside=adjusted(secondary), pointwise=pointwise)
 
@@ -106,7 +100,7 @@ def additive_beside(
 
 def mmd_beside(problem: Problem, part: Findings) -> list[DifferenceResult]:
     """The relative MMD, where it is asked for beside other criteria."""
-    return [mmd_test(problem, part.prepared).result] if problem.also_mmd else []
+    return [mmd_test(problem, part.prepared).result] if problem.choice.of("mmd") else []
 
 
 def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Problem) -> RankResult:
@@ -116,7 +110,7 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
     decision = replace(options.decision, pairs=None)
     beside = options._replace(decision=replace(options.decision, margin=0.0))
     secondary = rankings_beside(problem, every[1:])
-    if problem.by_kernel:
+    if problem.choice.of("ksd"):
         ksd = conclude_ranking(findings, names, beside, engine, problem)
         secondary.append(replace(ksd, diagnostics=()))
     own = options._replace(decision=decision)

@@ -309,12 +309,9 @@ def coordinate_medians(x: np.ndarray) -> tuple[np.ndarray, str]:
 def column_distances(x: np.ndarray) -> tuple[np.ndarray, str]:
     """The typical |x_id - x_jd| of every column d, zero for a constant one."""
     rows, pairs = subset(x)
-    found = [median_or_mean(column[:, None]) for column in rows.T]
-    means = sum(by_mean for _, by_mean in found)
-    instead = f", mean in {means} of them where it is zero" if means else ""
-    return np.array([scale for scale, _ in found]), (
-        f"median of each coordinate over {pairs}{instead}"
-    )
+    scales, by_mean = zip(*map(median_or_mean, rows.T[:, :, None]), strict=True)
+    instead = f", mean in {sum(by_mean)} of them where it is zero" if any(by_mean) else ""
+    return np.array(scales), f"median of each coordinate over {pairs}{instead}"
 
 
 def typical_distance(x: np.ndarray) -> tuple[float, str]:

@@ -317,10 +317,12 @@ class LatentVariableModel(eqx.Module):
         return type(self).__name__
 
 
-def kind_of(model: LatentVariableModel) -> str:
-    """What a model describes: "reals", "directions", "categories", "documents" (integers of any
-    length) or "graphs".
+def kind_of(model: Any) -> str:
+    """What a model, or scores in its place, describes: "reals", "directions", "categories",
+    "documents" (integers of any length) or "graphs".
     """
+    if not isinstance(model, LatentVariableModel):
+        return model.kind
     if isinstance(model, Discrete):
         return "graphs" if model.graphs else "documents" if model.any_length else "categories"
     return "directions" if model.directional else "reals"

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._text import Table, number, pvalue_cell, pvalue_text, visible
+from .._text import Table, number, pvalue_text, visible
 from .._validation import MINIMUM_OBSERVATIONS, check_probability
 from ..statistics import ustatistic
 from ..statistics.ustatistic import Components
 from .base import DifferenceResult
-from .criteria import criteria_frame, criteria_table
+from .criteria import criteria_frame, criteria_table, hypotheses_table
 from .details import (
     Diagnostics,
     Pointwise,
@@ -374,26 +374,7 @@ class ComparisonResult(DifferenceResult):
     @property
     def hypotheses(self) -> Table:
         """The kernels and operators that were tested together."""
-        rows = []
-        for test in self.every_test:
-            reverse = "" if test.pvalue_reverse is None else pvalue_cell(test.pvalue_reverse)
-            name = test.operator if isinstance(test, ComparisonResult) else "MMD"
-            better = (
-                "withheld" if self.withheld else self.name(test.direction) if test.direction else ""
-            )
-            rows.append(
-                (
-                    f"{test.statistic:.3f}",
-                    pvalue_cell(test.pvalue),
-                    reverse,
-                    better,
-                    name,
-                    test.kernel,
-                )
-            )
-        return Table(
-            ("T", "adjusted p", "reverse p", "better", "operator", "kernel"), rows, left=(3, 4, 5)
-        )
+        return hypotheses_table(self)
 
     def __str__(self) -> str:
         lines = [

@@ -1,10 +1,11 @@
-"""What every criterion of a comparison says, as a table."""
+"""What every criterion of a comparison says, and every hypothesis of one, as tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .._text import Table, number, pvalue_cell
+from .mmd import MMDResult
 
 if TYPE_CHECKING:
     from .comparison import ComparisonResult
@@ -48,3 +49,16 @@ def criteria_frame(result: ComparisonResult):
             }
         )
     return pandas.DataFrame(rows).set_index("criterion")
+
+
+def hypotheses_table(result: ComparisonResult) -> Table:
+    """The kernels and operators that were tested together, and the MMD beside them."""
+    rows = []
+    for test in result.every_test:
+        role, reverse = test.direction, test.pvalue_reverse
+        better = "withheld" if result.withheld else "" if role is None else result.name(role)
+        pvalues = pvalue_cell(test.pvalue), "" if reverse is None else pvalue_cell(reverse)
+        operator = "MMD" if isinstance(test, MMDResult) else test.operator  # type: ignore[attr-defined]
+        rows.append((f"{test.statistic:.3f}", *pvalues, better, operator, test.kernel))
+    header = ("T", "adjusted p", "reverse p", "better", "operator", "kernel")
+    return Table(header, rows, left=(3, 4, 5))

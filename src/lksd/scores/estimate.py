@@ -188,7 +188,8 @@ def estimate(
         needed = wanted if own else targets(tuple(asking), data) if asking else None
         exact = exact_parts(model, data, own, needed, ids, chains.exact, criteria)
         if exact is not None:
-            fields |= loss_fields(criteria, exact[1])
+            if criteria:
+                fields |= loss_fields(criteria, exact[1])
             return exact_estimate(exact[0], several, notes=own_notes, **fields)
     if chains.exact:
         ways = "marginal_ratios(x, values)" if discrete else "marginal_score(x)"
@@ -288,9 +289,9 @@ def estimate(
             )
             for means, group, *rest in zip(averages, groups, batches, own_ids, strict=True)
         ]
-    fields |= loss_fields(
-        criteria, chain_losses(criteria, watch, data, groups, every, averages, wanted)
-    )
+    if criteria:
+        losses = chain_losses(criteria, watch, data, groups, every, averages, wanted)
+        fields |= loss_fields(criteria, losses)
     if not converged.all():
         warn(unconverged_warning(converged, found.rhat, found.ess, ids))
     return ScoreEstimate(

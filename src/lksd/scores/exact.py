@@ -141,7 +141,7 @@ def exact_parts(
                 f"model: the exact score of {model} is not finite at observation "
                 f"{ids[np.argmin(finite)]}. Check its parameters."
             )
-    losses = exact_losses(criteria, model, data, ratios)
+    losses = exact_losses(criteria, model, data, ratios) if criteria else []
     return None if losses is None else (scores, losses)
 
 
@@ -158,7 +158,7 @@ def exact_group(
     every = in_parts(partial(exact_ratios, model), (x, wanted.values), FEW, MOST)
     ratios = average(every.reshape(len(x), 1, 1, -1))
     found = operator_averages(ratios, operators, wanted.first(len(operators)))
-    losses = ratio_losses(criteria, x, ratios.batch_means, wanted)
+    losses = ratio_losses(criteria, x, ratios.batch_means, wanted) if criteria else []
     return [one.score for one in found], [one._replace(errors=0 * one.values) for one in losses]
 
 
