@@ -46,3 +46,14 @@ def test_programs_are_bounded_and_can_be_forgotten(monkeypatch):
     lksd.clear_caches()
     assert len(_jax.programs) == 0
     assert lksd.estimate_scores(P, X[:20]).score.shape == (20, 3)
+
+
+def test_a_compilation_gives_back_what_it_has_freed(monkeypatch):
+    given_back = []
+    monkeypatch.setattr(_jax, "trimmer", lambda: given_back.append)
+    lksd.clear_caches()
+    lksd.estimate_scores(P, X[:20])
+    assert 0 < len(given_back) <= len(_jax.programs)
+    before = len(given_back)
+    lksd.estimate_scores(P, X[:20])  # nothing is compiled
+    assert len(given_back) == before

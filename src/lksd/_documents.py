@@ -162,9 +162,11 @@ class Filled(NamedTuple):
         return np.asarray(index)[self.rows]
 
 
-def drop_empty_documents(x, n_values: int, counts: bool | None = None) -> Filled:
-    """The documents without those that have no words; what is wrong with others is said with their
-    rows among all.
+def drop_empty_documents(
+    x, n_values: int, counts: bool | None = None, of_words: bool = True
+) -> Filled:
+    """The documents without those that have no words, or observations of other kinds without
+    values; what is wrong with others is said with their rows among all.
     """
     if is_sparse(x):
         x = x.tocsr()
@@ -185,9 +187,10 @@ def drop_empty_documents(x, n_values: int, counts: bool | None = None) -> Filled
     check_documents(x, empty, n_values, counts)
     without = np.flatnonzero(empty)
     more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+    lacking = "documents have no words" if of_words else "observations have no values"
     note = (
-        f"{len(without)} of {len(empty)} documents have no words, or none that the models know, "
-        f"and are left out: {', '.join(map(str, without[:NAMED]))}{more} (counting from 0)."
+        f"{len(without)} of {len(empty)} {lacking}, or none that the models know, and are "
+        f"left out: {', '.join(map(str, without[:NAMED]))}{more} (counting from 0)."
     )
     return Filled(rest, np.flatnonzero(~empty), len(empty), (note,))
 

@@ -5,6 +5,7 @@ cache.
 from __future__ import annotations
 
 import builtins
+import ctypes
 import os
 import threading
 from collections import OrderedDict
@@ -273,10 +274,28 @@ def compiled(
 
     def build() -> Program:
         executable = trace().lower().compile()
+        return_memory()
         return Program(executable, "lapack" in str(executable.as_text()))
 
     name = function, CONFIG.jax_default_device, optimised  # an executable belongs to a device
     return once(name, arguments, build, seen or (lambda: steps_of(trace().jaxpr)))
+
+
+@cache
+def trimmer() -> Callable[[int], int] | None:
+    """``malloc_trim`` of the C library, where it has that."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+def return_memory() -> None:
+    """To the system, what a compilation has freed: the GNU C library would keep hundreds of
+    megabytes of it, in pieces that fit nothing else.
+    """
+    if (trim := trimmer()) is not None:
+        trim(0)
 
 
 def program(function):

@@ -41,6 +41,11 @@ def rerun_keys(seed: int, index, attempt: int) -> UInt32[np.ndarray, "n 2"]:
     return keys_for(jax.random.fold_in(key_of(seed, 4), attempt), index)
 
 
+def elsewhere_keys(seed: int, index, look: int) -> UInt32[np.ndarray, "n 2"]:
+    """One key for each id, for the latents that its chains are compared with."""
+    return keys_for(jax.random.fold_in(key_of(seed, 5), look), index)
+
+
 def observation_keys(seed: int, index) -> UInt32[np.ndarray, "n 2"]:
     """One key for each id."""
     return keys_for(key_of(seed, 0), index)

@@ -172,6 +172,18 @@ def test_refused_with_the_place(name, tmp_path):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "first",
+    ["\uff11.5,\uff12.5,\uff13", "\u0661,\u0662,\u0663", "5%,6%,7%", "$5,$6,$7", "0x10,0x11,0x12"],
+)
+def test_a_first_line_of_numbers_in_other_spellings_does_not_vanish(first, tmp_path):
+    (tmp_path / "x.csv").write_text(f"{first}\n{SMALL}", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"numbers in a spelling that is not read\. Say --header"):
+        read_data(tmp_path / "x.csv")
+    named = read_data(tmp_path / "x.csv", header=True)
+    assert (named.names, len(named.values)) == (tuple(first.split(",")), len(SMALL.split()))
+
+
 def test_numbers_are_those_of_python(tmp_path):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(500, 3)) * 10.0 ** rng.integers(-300, 300, (500, 3))

@@ -1,7 +1,10 @@
 """The beta-binomial model against its closed forms and quadrature."""
 
+import re
+
 import jax
 import jax.numpy as jnp
+import ksd
 import numpy as np
 import oracles
 import pytest
@@ -147,3 +150,15 @@ def test_probabilities_next_to_zero_and_one_stay_inside():
 def test_bad_parameters(given, message):
     with pytest.raises(ValueError, match=message):
         BetaBinomial(*given)
+
+
+def test_results_and_errors_do_not_speak_of_documents_and_words():
+    model, other = BetaBinomial(4, 2.0, 3.0), BetaBinomial(4, 1.0, 1.0)
+    x = [[1, 2, 0], [], [4, 4], *np.random.default_rng(0).integers(0, 5, (30, 3)).tolist()]
+    result = lksd.compare(x, model, other, drop_empty=True)
+    text = f"{result} {ksd.compare(x, model, other, drop_empty=True)}"
+    assert "1 of 33 observations have no values" in text
+    with pytest.raises(ValueError, match="same values; got 5 and 6 values") as error:
+        lksd.compare(x, model, BetaBinomial(5, 1.0, 1.0), drop_empty=True)
+    said = f"{text} {error.value}".replace("BagOfWords", "")
+    assert not re.search(r"\b(documents?|words?|vocabulary)\b", said)

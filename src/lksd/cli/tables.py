@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -151,6 +152,11 @@ def is_header(
     text: Text, number: int, cells: list[str], first: list[tuple[int, list[str]]]
 ) -> bool:
     """Whether the first line has names: some text and no number. What may be either is refused."""
+    if not any(NUMBER.fullmatch(cell) for cell in cells) and any(map(spells_number, cells)):
+        raise ValueError(
+            f"{text.path}: expected a first line of names or of numbers; {shown(cells)} has "
+            f"numbers in a spelling that is not read. {SAY}"
+        )
     numeric = [bool(NUMBER.fullmatch(cell)) or cell.lower() in INFINITE for cell in cells]
     words = [
         not is_one and cell.lower() not in MISSING
@@ -169,6 +175,22 @@ def is_header(
     distinct = len(set(cells)) == len(cells) > 1 and len(first) > 2
     if quoted or (distinct and any(alone(text, cells, one) for one in (written_whole, is_whole))):
         raise ValueError(f"{where} is unlike all others and may be names, as years are. {SAY}")
+    return False
+
+
+def spells_number(cell: str) -> bool:
+    """Whether it is a number as people or other programs write it: in digits of other alphabets,
+    with a unit of money or per cent, as 1_000, or as 0x10.
+    """
+    plain = unicodedata.normalize("NFKC", cell).replace("\u2212", "-").strip("%$€£ ")
+    if NUMBER.fullmatch(cell) or not any(map(str.isdigit, plain)):
+        return False
+    for read in (float, lambda given: int(given, 0)):
+        try:
+            read(plain)
+        except ValueError:
+            continue
+        return True
     return False
 
 

@@ -52,8 +52,10 @@ class Integers(Domain):
     @classmethod
     def read(cls, x, models, reading):
         x, models, notes = read_words(x, models, reading)
-        size, counts = check_alphabets(models), reading.counts
-        filled = drop_empty_documents(x, size, counts) if reading.drop_empty else Filled(x)
+        size, counts, documents = check_alphabets(models), reading.counts, of_words(models)
+        filled = (
+            drop_empty_documents(x, size, counts, documents) if reading.drop_empty else Filled(x)
+        )
         any_length = all(is_estimate(model) or model.any_length for model in models)
         values = read_documents(filled.x, size, counts, any_length)
         known = [one.vocabulary for one in models if one.vocabulary is not None]
@@ -62,7 +64,7 @@ class Integers(Domain):
             exchangeable=all(model.exchangeable for model in models),
             without_positions=is_sparse(filled.x) or bool(counts),
             vocabulary=known[0] if known else None,
-            documents=bool(known) or any(isinstance(model, LDA) for model in models),
+            documents=documents,
         )
         ids = check_index(filled.index_of(reading.index), len(values))
         notes = (*notes, *filled.notes)
@@ -199,9 +201,19 @@ def discrete_operators(*models: Any, names: tuple[str, ...] = BOTH) -> tuple[Dis
     return tuple(built)
 
 
+def of_words(models: Any) -> bool:
+    """Whether people speak of documents and words, not of observations and values."""
+    return any(isinstance(model, LDA) or model.vocabulary is not None for model in models)
+
+
 def check_alphabets(models: Any) -> int:
     """The number of values, the same for all models."""
     sizes = [int(one.operators[0].n_values if is_estimate(one) else one.n_values) for one in models]
+    if len(set(sizes)) > 1 and not of_words(models):
+        raise ValueError(
+            f"p and q: expected models of the same values; got {' and '.join(map(str, sizes))} "
+            "values. Give models that agree on the largest one."
+        )
     if len(set(sizes)) > 1:
         raise ValueError(
             f"p and q: expected models of the same vocabulary; got {' and '.join(map(str, sizes))} "

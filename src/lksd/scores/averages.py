@@ -20,6 +20,7 @@ from .chains import Plan, Point
 from .lengths import Group, batch_means, pad_groups
 
 RIDGE = 1e-13
+FAR = 10.0  # standard errors, which few batches may underestimate
 POSITIONS = 20  # of an observation, over which correlations are averaged
 
 
@@ -47,29 +48,45 @@ def median_error(averages: list[Averages], rows: list[np.ndarray] | None = None)
     return float(np.median(np.concatenate(errors)))
 
 
-def control_part(reduced: Any, plan: Plan) -> Float[np.ndarray, "n C B D"]:
-    """The control variate's part of each batch mean: B' g with the coefficients B of the *other*
-    chains.
+def refine(linear: Averages, refined: Averages) -> Averages:
+    """The chains' means with control variates of higher degree, and the spread that linear ones
+    leave between batches.
+
+    What higher degrees leave is nearly nothing in most batches and rests on rare draws in a tail,
+    which a few batches miss: their own spread would be too small an error. An observation where
+    both means differ by more than ``FAR`` errors keeps the linear one.
+    """
+    own, other = linear.batch_means, refined.batch_means
+    found = average(own + (other.mean(2, keepdims=True) - own.mean(2, keepdims=True)))
+    near = np.all(np.abs(refined.score - linear.score) <= FAR * linear.mcse, axis=1)
+    return jax.tree.map(
+        lambda new, old: np.where(near.reshape(-1, *(1,) * (old.ndim - 1)), new, old), found, linear
+    )
+
+
+def control_part(reduced: Any, plan: Plan, first: int | None = None) -> np.ndarray:
+    """The part (n, C, B, D) that the control variates, or the ``first`` of them, have in each batch
+    mean: B' g with the coefficients B of the *other* chains.
 
     Coefficients fitted on the same draws would bias the estimate by O(1/m) with one sign; those of
     other chains are independent of the draws they are applied to.
     """
-    draws = plan.batches * plan.batch_draws
-    g_sums = reduced.controls.sum(2) * plan.batch_draws  # (n, C, q)
+    draws, controls = plan.batches * plan.batch_draws, reduced.controls[..., :first]
+    g_sums = controls.sum(2) * plan.batch_draws  # (n, C, q)
     s_sums = reduced.scores.sum(2) * plan.batch_draws - draws * reduced.origins  # of s - s_0
-    centred = reduced.cross_moments - g_sums[..., :, None] * s_sums[..., None, :] / draws
-    moments = reduced.control_moments - g_sums[..., :, None] * g_sums[..., None, :] / draws
+    second = reduced.control_moments[..., :first, :first]
+    centred = (
+        reduced.cross_moments[..., :first, :] - g_sums[..., :, None] * s_sums[..., None, :] / draws
+    )
+    moments = second - g_sums[..., :, None] * g_sums[..., None, :] / draws
     others_cross = centred.sum(1, keepdims=True) - centred
     others_moments = moments.sum(1, keepdims=True) - moments
     width = moments.shape[-1]
-    size = (
-        np.trace(reduced.control_moments.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None]
-        / width
-    )
+    size = np.trace(second.sum(1, keepdims=True), axis1=-2, axis2=-1)[..., None, None] / width
     # also for chains that never moved
     ridge = (RIDGE * size + np.finfo(np.float64).tiny) * np.eye(width)
     coefficients = np.linalg.solve(others_moments + ridge, others_cross)  # (n, C, q, D)
-    return reduced.controls @ coefficients
+    return controls @ coefficients
 
 
 # -------------------------------------------------- ratios p(x with x_d -> v) / p(x) of discrete

@@ -18,7 +18,7 @@ from .._jax import Program, compiled, float64, on_device
 from .._keys import as_keys
 from ..engines import Engine, track
 from ..models.behaviour import seen
-from .averages import Averages, average, control_part
+from .averages import Averages, average, control_part, median_error, refine
 from .chains import Plan, Point, run_batch, run_watched
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
@@ -63,7 +63,7 @@ class Run(NamedTuple):
     """What is kept of n observations."""
 
     plain: Averages
-    controlled: Averages | None  # with control variates, where there are any
+    controlled: Averages | None  # with linear control variates, where there are any
     rhat: Float[np.ndarray, " n"]
     ess: Float[np.ndarray, " n"]
     acceptance: Float[np.ndarray, " n"]
@@ -72,8 +72,13 @@ class Run(NamedTuple):
     finite: Bool[np.ndarray, " n"]
     # of halves of chains in the score; above 1 they do not agree
     disagreement: Float[np.ndarray, " n"]
+    level: Float[np.ndarray, " n"]  # the mean of log p(x, z), in the chain where it is highest
     observed: Averages | None = None  # by criteria, where there are any
     observed_controlled: Averages | None = None
+    refined: Averages | None = None  # with control variates of higher degree too
+
+
+AVERAGES = ("plain", "controlled", "refined", "observed", "observed_controlled")  # of a Run
 
 
 def run(
@@ -98,10 +103,11 @@ def form_of_run(plan: Plan, watch: Watch = NOTHING) -> Run:
     """The form of what is kept."""
     leaf: Any = 0
     averages = Averages(leaf, leaf, leaf)
-    found = Run(averages, averages if plan.control else None, *[leaf] * 7)
+    found = Run(averages, averages if plan.control else None, *[leaf] * 8)
     return found._replace(
         observed=averages if watch.criteria else None,
         observed_controlled=averages if watch.degree else None,
+        refined=averages if plan.control and plan.degree > 1 else None,
     )
 
 
@@ -245,9 +251,13 @@ def to_numpy(tree: Any) -> Any:
 def keep(reduced: Any, plan: Plan) -> Run:
     """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays."""
     (rhat, ess), own = worst_rhat_and_ess(reduced.traces), reduced.watched
+    linear = plan.control or None
     return Run(
         plain=average(reduced.scores),
-        controlled=average(reduced.scores - control_part(reduced, plan)) if plan.control else None,
+        controlled=linear and average(reduced.scores - control_part(reduced, plan, linear)),
+        refined=average(reduced.scores - control_part(reduced, plan))
+        if linear and plan.degree > 1
+        else None,
         rhat=rhat,
         ess=ess,
         acceptance=reduced.acceptance.mean(1),
@@ -255,8 +265,38 @@ def keep(reduced: Any, plan: Plan) -> Run:
         start=reduced.start,
         finite=reduced.finite.all(1),
         disagreement=disagreement(reduced.scores),
+        level=reduced.traces[..., 0].mean(2).max(1),
         observed=None if own is None else average(own.scores),
         observed_controlled=average(own.scores - control_part(own, plan))
         if own is not None and own.controls.shape[-1]
         else None,
     )
+
+
+def better_averages(
+    every: list[Run], plan: Plan, good: list[np.ndarray]
+) -> tuple[list[Averages], str | None]:
+    """The averages of every group, with control variates where they reduce the error at
+    observations with ``good`` chains.
+    """
+    plain, controlled = (
+        [found.plain for found in every],
+        [found.controlled for found in every if found.controlled is not None],
+    )
+    if not plan.control or not controlled:
+        return plain, None
+    if median_error(controlled, good) > median_error(plain, good):
+        return plain, "control variates did not reduce the error, so the plain means are used."
+    return controlled, None
+
+
+def refined_averages(
+    averages: list[Averages], every: list[Run], good: list[np.ndarray]
+) -> list[Averages]:
+    """The same with control variates of higher degree, where there are some and they reduce the
+    error further.
+    """
+    refined = [found.refined for found in every if found.refined is not None]
+    if not refined or median_error(refined, good) > median_error(averages, good):
+        return averages
+    return [refine(*pair) for pair in zip(averages, refined, strict=True)]

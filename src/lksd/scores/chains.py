@@ -21,7 +21,7 @@ from ..models.base import Around, AveragesRatios, DiscreteLatent, ModifiesPoster
 from ..models.simulation import start_of
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import log_posterior, split_latent
-from .watch import NOTHING, Watch, Watched, control_variate
+from .watch import NOTHING, Watch, Watched, polynomial_controls
 
 
 class Plan(NamedTuple):
@@ -33,9 +33,10 @@ class Plan(NamedTuple):
     warmup: int
     batches: int
     batch_draws: int
-    control: bool  # whether to accumulate the moments of the control variate
+    control: int  # reals of the latent that the control variate has; 0 where there is none
     # whether ratios are averaged over part of the latent, where the model can do that
     averaged: bool = False
+    degree: int = 1  # of the polynomials behind control variates, of which the first are linear
 
     def __str__(self) -> str:
         chains = f"{self.chains} chain{'s' if self.chains > 1 else ''}"
@@ -46,7 +47,7 @@ class Reduced(NamedTuple):
     """One observation: C chains, B batches each, control variates of length q."""
 
     scores: Float[Array, "C B D"]  # batch means of the conditional score
-    controls: Float[Array, "C B q"]  # batch means of grad_z log p(x, z)
+    controls: Float[Array, "C B q"]  # batch means of g: grad_z log p(x, z), and of higher degree
     control_moments: Float[Array, "C q q"]  # sums of g g'
     cross_moments: Float[Array, "C q D"]  # sums of g (s - s_0)', s_0 the chain's first score
     origins: Float[Array, "C D"]  # s_0
@@ -201,7 +202,7 @@ def run_chain(
     def observe(u, key):
         z = model.constrain(u)
         log_likelihood, score = conditional_score(model, point, z, plan.averaged)
-        g = control_variate(model, x, u) if plan.control else jnp.zeros(0)
+        g = polynomial_controls(model, x, u, plan.degree if plan.control else 0)
         looked = watch.observe(model, x, z, key, prepared)
         return (
             ((score, g), (looked, watch.controls(model, x, u) if looked.size else jnp.zeros(0))),

@@ -17,6 +17,11 @@ Chains have not converged where one of these holds:
   says of the log density.
 
 All but the first need ``JUDGED`` draws a chain, below which they say nothing.
+
+Chains of a real latent that have converged are not ``settled`` where the score's mean over a batch
+of draws is more than ``OUTLYING`` times as far from the median of all batches as they usually are:
+one that came late from a far beginning, or was held up in a tail. The few draws there make most of
+the error, so that such observations are run again too, but no verdict is withheld for them.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ LEAST_ESS = 20  # one effective draw for each of the batches whose means give th
 LEAST_SHARE = 0.05
 LARGEST_DIVERGENT = 0.01
 DISAGREEMENT = 1e-4
+OUTLYING = 20.0  # beyond which one of 20 normal batch means lies with probability 1e-5
 JUDGED = 50
 LEAST_DRAWS = 8  # of a chain, without which there is no R-hat
 ROUNDING = 1e-8  # of the size of a score: differences below this are none
@@ -62,11 +68,16 @@ class Judgement(NamedTuple):
 
     faults: Bool[np.ndarray, "n 6"]
     converged: Bool[np.ndarray, " n"]
+    settled: Bool[np.ndarray, " n"]  # converged, and no batch of draws lies far from all others
+
+    def without(self, better: Float[np.ndarray, "n Dz"]) -> Judgement:
+        """Not settled where there is a better latent: no row of NaN."""
+        return self._replace(settled=self.settled & ~np.isfinite(better).any(axis=1))
 
 
-def judge(run, plan: Plan, anywhere: bool) -> Judgement:
+def judge(run, plan: Plan, anywhere: bool, real: bool = False) -> Judgement:
     """Each observation of a ``Run``; chains may begin ``anywhere`` where the sampler does not look
-    at the density.
+    at the density, and a ``real`` latent may come late from a far beginning.
     """
     draws = plan.batches * plan.batch_draws
     starts = np.isfinite(run.start).all(1) | anywhere
@@ -74,17 +85,18 @@ def judge(run, plan: Plan, anywhere: bool) -> Judgement:
     faults = np.column_stack([~starts, ~run.finite, diverged, run.acceptance == 0])
     usable = np.asarray(~faults.any(axis=1))
     if draws < JUDGED:
-        return Judgement(faults, usable)
+        return Judgement(faults, usable, usable)
     steady = run.divergences.sum(1) <= LARGEST_DIVERGENT * plan.chains * draws
     moving = ~np.isnan(run.rhat) if plan.chains == 1 else True
-    return Judgement(
-        faults,
+    converged = np.asarray(
         usable
         & moving
         & steady
         & have_mixed(run.rhat, run.ess, plan.chains * draws)
-        & (run.disagreement <= 1),
+        & (run.disagreement <= 1)
     )
+    settled = converged & ~outlying(run.plain.batch_means) if real else converged
+    return Judgement(faults, converged, settled)
 
 
 def have_mixed(
@@ -112,6 +124,17 @@ def disagreement(means: Float[np.ndarray, "n C B D"]) -> Float[np.ndarray, " n"]
     with np.errstate(invalid="ignore"):
         ratios = between / (within + scale**2 + np.finfo(np.float64).tiny)
     return np.nan_to_num(ratios, nan=np.inf).max(1) / critical
+
+
+def outlying(means: Float[np.ndarray, "n C B D"]) -> Bool[np.ndarray, " n"]:
+    """Whether the mean of a batch lies far from those of all others, in the units of their median
+    distance from the middle.
+    """
+    every = means.reshape(len(means), -1, means.shape[-1])
+    middle = np.median(every, axis=1, keepdims=True)
+    distances = np.linalg.norm(every - middle, axis=2)
+    rounding = ROUNDING * np.linalg.norm(middle, axis=2)[:, 0]
+    return distances.max(1) > OUTLYING * np.maximum(np.median(distances, axis=1), rounding)
 
 
 def refuse_all(faults: Bool[np.ndarray, "n 6"], ids: np.ndarray) -> None:

@@ -36,16 +36,16 @@ from ..supports import Support
 from .averages import (
     Averages,
     by_modified_posterior,
-    median_error,
     neighbours,
     operator_averages,
     score_fields,
     targets,
 )
-from .batches import Run, Setup, run
+from .batches import AVERAGES, Run, Setup, better_averages, refined_averages, run
 from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
 from .convergence import judge, refuse, refuse_all, unconverged_warning
+from .elsewhere import better_points
 from .exact import exact_estimate, exact_parts
 from .lengths import LEAST_STEPS, Group, join_groups, length_groups
 from .losses import Asks, asks, chain_losses, loss_fields, watch_of
@@ -69,9 +69,10 @@ def estimate_scores(
 ) -> ScoreEstimate:
     """The marginal scores of ``model`` at ``x`` by one Markov chain or more for each observation.
 
-    Observations whose chains have not converged are run again by themselves, at most twice, with
-    more and longer chains that tune themselves; the others stay as they are. What still has not
-    converged is warned of, and False in ``converged`` of the result.
+    Observations whose chains have not converged, or came late from a far beginning, are run again
+    by themselves, at most twice, with more and longer chains that tune themselves; the others stay
+    as they are. What still has not converged is warned of, and False in ``converged`` of the
+    result.
 
     Parameters
     ----------
@@ -213,7 +214,8 @@ def estimate(
         and model.normalised
     )
     plan, notes = make_plan(chains, controlled, real_size(z))
-    plan = plan._replace(averaged=discrete and chains.control_variates == "auto")
+    if discrete:  # ratios take their errors into account, so that these must not be too large
+        plan = plan._replace(averaged=chains.control_variates == "auto", degree=1)
     keys = observation_keys(common.seed, ids)
     steps = plan.chains * (plan.warmup + plan.batches * plan.batch_draws)
     groups = length_groups(data, max(steps, LEAST_STEPS))
@@ -238,24 +240,31 @@ def estimate(
     watch = watch_of(criteria, model, jnp.asarray(data[0]), z, plan, width)
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
     anywhere = isinstance(sampler, (Gibbs, Exact))
+    real = kinds(z) == {"real"} and model.normalised
     modified = chains.control_variates == "none" and any(
         one.modified_posterior for one in operators
     )
     if modified:
         check_modified(model, points, sampler)
     every = run(*run_options, batches, plan, setup, watch)
-    judged = [judge(found, plan, anywhere) for found in every]
-    good = join_groups(groups, [one.converged for one in judged])
+    judged = [judge(found, plan, anywhere, real) for found in every]
     refuse_all(join_groups(groups, [one.faults for one in judged]), ids)
-    if chains.control_variates == "auto" and not good.all():
+    may_run_again = chains.control_variates == "auto"
+    better = tuple(np.zeros((len(own), 0)) for own in own_ids)
+    if may_run_again and real:
+        better = better_points(model, every, batches, own_ids, common.seed, setup)
+        judged = [one.without(rows) for one, rows in zip(judged, better, strict=True)]
+    good = join_groups(groups, [one.settled for one in judged])
+    if may_run_again and not good.all():
         first = First(
             *run_options,
             batches,
             own_ids,
             plan,
             anywhere,
-            kinds(z) == {"real"} and model.normalised,
+            real,
             watch,
+            better,
         )
         every, judged = run_again(every, judged, first, common.seed, setup)
         notes = (*notes, rerun_note(~good, join_groups(groups, [one.converged for one in judged])))
@@ -264,10 +273,11 @@ def estimate(
         quality(groups, every),
         join_groups(groups, [one.converged for one in judged]),
     )
-    averages, remark = better_averages(every, plan, [good[group.rows] for group in groups])
+    settled = [(good if good.any() else ~good)[group.rows] for group in groups]
+    averages, remark = better_averages(every, plan, settled)
     if remark:
-        notes, plan = (*notes, remark), plan._replace(control=False)
-    parts = [[own] for own in averages]
+        notes, plan = (*notes, remark), plan._replace(control=0)
+    parts = [[own] for own in refined_averages(averages, every, settled)]
     if wanted is not None:
 
         def barker(batch, own: np.ndarray, columns: list[int]) -> Averages:
@@ -380,28 +390,10 @@ def at_first(model, points: Point):
     return jax.eval_shape(model_at, model, jax.tree.map(lambda leaf: leaf[0], points))
 
 
-def better_averages(
-    every: list[Run], plan: Plan, good: list[np.ndarray]
-) -> tuple[list[Averages], str | None]:
-    """The averages of every group, with control variates where they reduce the error at
-    observations with ``good`` chains.
-    """
-    plain, controlled = (
-        [found.plain for found in every],
-        [found.controlled for found in every if found.controlled is not None],
-    )
-    if not plan.control or not controlled:
-        return plain, None
-    rows = good if any(one.any() for one in good) else [np.ones_like(one) for one in good]
-    if median_error(controlled, rows) > median_error(plain, rows):
-        return plain, "control variates did not reduce the error, so the plain means are used."
-    return controlled, None
-
-
 def quality(groups: list[Group], every: list[Run]) -> Run:
     """Of the chains of all observations; the averages stay with the groups."""
     nothing: Any = None
-    left_out = dict.fromkeys(("plain", "controlled", "observed", "observed_controlled"), nothing)
+    left_out = dict.fromkeys(AVERAGES, nothing)
     told = [found._replace(**left_out) for found in every]
     return jax.tree.map(lambda *parts: join_groups(groups, list(parts)), *told)
 

@@ -29,11 +29,12 @@ from ..models.simulation import of_length
 from ..options import Chains
 from ..samplers import Exact, Gibbs, WithinGibbs
 from ..samplers.base import split_latent
-from .chains import Point, conditional_score, control_variate, model_at
+from .chains import Point, conditional_score, model_at
 from .estimate import check_model
 from .exact import check_exact, exact_at, exact_score, has_exact_ratios
 from .plans import check_latent, choose_sampler, kinds, latent_shapes
 from .result import ScoreEstimate
+from .watch import control_variate
 from .witnesses import PAIRS, Chart, Frame, Neighbours, Regression, Statistics, regression
 
 NUMBERS = 4_096  # simulated in all, in observations of D numbers

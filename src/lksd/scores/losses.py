@@ -17,11 +17,9 @@ from .averages import Averages, Targets, median_error
 from .batches import Run
 from .chains import Plan
 from .lengths import Group, join_groups, pad_groups
-from .watch import NOTHING, Watch, exponents
+from .watch import HIGHEST, NOTHING, Watch, exponents
 
 MOST = 150  # control variates, beyond which squares are used instead of all products
-# degrees of the polynomials in few unconstrained reals, whose posteriors may be far from normal
-HIGHEST = {1: (4,), 2: (4,), 3: (3,)}
 BATCH, PROGRAM = 16, 4_096  # observations of a step, and of a program
 
 
@@ -62,7 +60,7 @@ def watch_of(
         return NOTHING
     room = (plan.chains - 1) * plan.batches * plan.batch_draws
     choices = [  # from the best to none: the degree, whether it is full, and how many there are
-        *((degree, True, len(exponents(width, 1, degree))) for degree in HIGHEST.get(width, ())),
+        *((best, True, len(exponents(width, 1, best))) for best in [HIGHEST.get(width)] if best),
         (2, True, width + width * (width + 1) // 2),
         (2, False, 2 * width),
         (1, True, width),

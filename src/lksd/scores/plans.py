@@ -26,6 +26,7 @@ from ..options import Chains
 from ..samplers import HMC, AdaptiveHMC, Exact, Exchange, Gibbs, Sampler, UniformStart, WithinGibbs
 from ..samplers.base import split_latent
 from .chains import Plan, own_start
+from .watch import HIGHEST, exponents
 
 WARMUP, DRAWS, CHAINS = 200, 400, 2
 # draws of a discrete latent below which one chain is run, since another would cost a warm-up of its
@@ -116,11 +117,14 @@ def make_plan(options: Chains, control: bool, width: int) -> tuple[Plan, tuple[s
     chains = min(1 if few else CHAINS, draws) if options.chains is None else options.chains
     each = -(-draws // chains)
     batches = min(max(-(-BATCHES // chains), -(-each // LONGEST_BATCH)), each)
-    plan = Plan(chains, warmup, batches, -(-each // batches), control)
+    plan = Plan(chains, warmup, batches, -(-each // batches), width if control else 0)
     fitted_on = (chains - 1) * plan.batches * plan.batch_draws
     notes: tuple[str, ...] = ()
-    if control and fitted_on < 2 * width + 4:
-        plan = plan._replace(control=False)
+    degree = HIGHEST.get(width, 1)
+    if control and fitted_on >= 2 * len(exponents(width, 1, degree)) + 4:
+        plan = plan._replace(degree=degree)
+    elif control and fitted_on < 2 * width + 4:
+        plan = plan._replace(control=0)
         notes = (
             f"control variates need {2 * width + 4} draws in the other chains and have "
             f"{fitted_on}, so the plain means are used.",

@@ -1,8 +1,8 @@
-"""Observations whose chains have not converged are run again by themselves; all others keep every
-digit.
+"""Observations whose chains have not converged, or settled, are run again by themselves; all others
+keep every digit.
 
 Each gets at most the attempts of ``ATTEMPTS``, the budget of the library, and leaves with the first
-that converges:
+that settles:
 
 1. twice the draws in four chains or more, by ``AdaptiveHMC``, which tunes step size and metric at
    this observation alone;
@@ -13,8 +13,9 @@ Where the latent has integers, or the likelihood an unknown normaliser, the samp
 size, where it has one, is divided by ``SHORTER`` in the first attempt. Half of the chains begin
 where those of the attempt before ended: chains that sat in different basins meet again, so that no
 run in which all happen to begin in one basin is taken for convergence. Documents of different
-lengths always begin afresh. The randomness depends on the seed, the id and the number of the
-attempt alone.
+lengths always begin afresh. Where a simulated latent is far better than the chains, it takes the
+place of the first end (``elsewhere``). The randomness depends on the seed, the id and the number of
+the attempt alone.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from .._keys import rerun_keys, tuning_key
 from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
 from .averages import Averages, average
-from .batches import Groups, Run, Setup, Work, chain_work, form_of_run, in_batches, keep
-from .chains import Plan, Point, run_batch
+from .batches import AVERAGES, Groups, Run, Setup, chain_work, form_of_run, in_batches, keep
+from .chains import Plan, Point
 from .convergence import Judgement, judge
 from .watch import NOTHING, Watch
 
@@ -61,6 +62,8 @@ class First(NamedTuple):
     anywhere: bool  # whether chains may begin where the density is zero
     real: bool  # whether the latent is real and the likelihood normalised
     watch: Watch = NOTHING  # what criteria look at
+    # (n, Dz) for every group: latents that are far better than the chains, else NaN
+    better: tuple[np.ndarray, ...] = ()
 
 
 class Again(NamedTuple):
@@ -73,10 +76,10 @@ class Again(NamedTuple):
 def run_again(
     every: list[Run], judged: list[Judgement], first: First, seed: int, setup: Setup
 ) -> tuple[list[Run], list[Judgement]]:
-    """The runs with the observations that have not converged replaced by their last attempt, and
+    """The runs with the observations that have not settled replaced by their last attempt, and
     how these are judged.
     """
-    groups = zip(every, judged, first.groups, first.ids, strict=True)
+    groups = zip(every, judged, first.groups, first.ids, first.better, strict=True)
     pairs = [run_group_again(*group, first, seed, setup) for group in groups]
     return [found for found, _ in pairs], [verdict for _, verdict in pairs]
 
@@ -86,16 +89,19 @@ def run_group_again(
     judged: Judgement,
     group: tuple[Point, Any],
     ids: np.ndarray,
+    better: np.ndarray,
     first: First,
     seed: int,
     setup: Setup,
 ) -> tuple[Run, Judgement]:
     """The observations of one group."""
-    left, (own, keys) = np.flatnonzero(~judged.converged), group
+    left, (own, keys) = np.flatnonzero(~judged.settled), group
     if not len(left):
         return found, judged
     found, judged = jax.tree.map(np.copy, (found, judged))
     ends = first_ends(first, at_rows(own, left), keys[left], setup)
+    if ends is not None and better.shape[1]:
+        ends[:, 0] = np.where(np.isnan(better[left]), ends[:, 0], better[left])
     for number, attempt in enumerate(ATTEMPTS):
         plan = longer(first.plan, attempt)
         points = at_rows(own, left)._replace(starts=ends)  # type: ignore[arg-type]
@@ -105,14 +111,14 @@ def run_group_again(
         fixed = (first.model, sampler, initial)
         work = chain_work(fixed, first.watch, plan, keep_all, form)
         (again,) = in_batches(work, [(points, rerun_keys(seed, ids[left], number))], setup)
-        verdict = judge(again.run, plan, first.anywhere)
+        verdict = judge(again.run, plan, first.anywhere, first.real)
         for whole, part in zip(
             jax.tree.leaves((found, judged)),
             jax.tree.leaves((coarse(again.run, first.plan), verdict)),
             strict=True,
         ):
             whole[left] = part
-        still = ~verdict.converged
+        still = ~verdict.settled
         left, ends = left[still], None if ends is None else again.ends[still]
         if not len(left):
             break
@@ -156,18 +162,19 @@ def first_ends(first: First, points: Point, keys, setup: Setup) -> np.ndarray | 
     """
     if first.model.any_length:
         return None
-    work = Work(run_batch, (first.model, first.sampler, first.initial), first.plan, ends_of, 0)
+    fixed = (first.model, first.sampler, first.initial)
+    work = chain_work(fixed, first.watch, first.plan, ends_of, 0)
     return in_batches(work, [(points, keys)], setup)[0]
 
 
-def ends_of(reduced: Any) -> np.ndarray:
+def ends_of(reduced: Any, plan: Plan) -> np.ndarray:
     """The latents after the last step, flattened."""
     leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(reduced.last)]
     return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1)
 
 
 def keep_all(reduced: Any, plan: Plan) -> Again:
-    return Again(keep(reduced, plan), ends_of(reduced))
+    return Again(keep(reduced, plan), ends_of(reduced, plan))
 
 
 def at_rows(points: Point, rows: np.ndarray) -> Point:
@@ -178,7 +185,7 @@ def coarse(run: Run, plan: Plan) -> Run:
     """With as many chains and batches as ``plan`` has, each the mean of several; chains of one kind
     of start stay together.
     """
-    averages = ("plain", "controlled", "observed", "observed_controlled")
+    averages = AVERAGES
     given: dict[str, Any] = {name: getattr(run, name) for name in averages}
     given = {name: part and coarse_averages(part, plan) for name, part in given.items()}
     return run._replace(

@@ -32,7 +32,8 @@ class ScoreEstimate:
         too.
     score, mcse : arrays
         The estimate and its Monte Carlo standard error: (n, D), (n, D, 2) for Barker, (n, D, L) for
-        Gibbs.
+        Gibbs. Of real data and a latent of at most three reals the error is an upper bound: that
+        of linear control variates, where the estimate has some of higher degree.
     rhat, ess : (n,) arrays
         Rank-normalised split R-hat and bulk effective sample size, the worst over the log density
         and the norm of the score; NaN where there are no chains.

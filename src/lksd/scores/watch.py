@@ -15,6 +15,9 @@ from jaxtyping import Array, Float
 
 from ..samplers.base import given_integers, log_posterior
 
+# degrees of the polynomials in few unconstrained reals, whose posteriors may be far from normal
+HIGHEST = {1: 4, 2: 4, 3: 3}
+
 
 def control_variate(model: Any, x, u):
     """The gradient of log p(x, z) in the unconstrained reals, whose posterior mean is zero."""
@@ -47,16 +50,23 @@ class Watch(eqx.Module):
         """grad P . grad log p(x, z) + Laplacian of P, whose posterior mean is zero, for the
         polynomials P of the unconstrained reals.
         """
-        if not self.degree:
-            return jnp.zeros(0)
-        g = control_variate(model, x, u)
-        if self.degree == 1:
-            return g
-        flat = ravel_pytree(given_integers(model, u)[1])[0]
-        rows, columns = np.triu_indices(g.size) if self.full else 2 * (np.arange(g.size),)
-        second = flat[rows] * g[columns] + flat[columns] * g[rows] + 2.0 * (rows == columns)
-        more = [monomial_control(powers, flat, g) for powers in exponents(g.size, 3, self.degree)]
-        return jnp.concatenate([g, second, jnp.array(more).reshape(-1)])
+        return polynomial_controls(model, x, u, self.degree, self.full)
+
+
+def polynomial_controls(model: Any, x, u, degree: int, full: bool = True) -> Float[Array, " q"]:
+    """Control variates of all polynomials up to a degree, those of degree one first; of degree two
+    squares alone where they are not ``full``.
+    """
+    if not degree:
+        return jnp.zeros(0)
+    g = control_variate(model, x, u)
+    if degree == 1:
+        return g
+    flat = ravel_pytree(given_integers(model, u)[1])[0]
+    rows, columns = np.triu_indices(g.size) if full else 2 * (np.arange(g.size),)
+    second = flat[rows] * g[columns] + flat[columns] * g[rows] + 2.0 * (rows == columns)
+    more = [monomial_control(powers, flat, g) for powers in exponents(g.size, 3, degree)]
+    return jnp.concatenate([g, second, jnp.array(more).reshape(-1)])
 
 
 def exponents(size: int, lowest: int, highest: int) -> list[tuple[int, ...]]:
