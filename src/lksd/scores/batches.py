@@ -74,6 +74,11 @@ class Run(NamedTuple):
     disagreement: Float[np.ndarray, " n"]
     observed: Averages | None = None  # by criteria, where there are any
     observed_controlled: Averages | None = None
+    observed_quadratic: Averages | None = None  # with control variates of degree two alone
+
+
+# its fields that hold averages
+AVERAGED = ("plain", "controlled", "observed", "observed_controlled", "observed_quadratic")
 
 
 def run(
@@ -90,7 +95,8 @@ def run(
 def chain_work(fixed: tuple, watch: Watch, plan: Plan, keep: Callable, form: Any) -> Work:
     """Chains of a model, with what criteria look at."""
     if watch.criteria:
-        return Work(run_watched, (*fixed, watch), plan, partial(keep, plan=plan), form)
+        kept = partial(keep, plan=plan, quadratic=watch.quadratic)
+        return Work(run_watched, (*fixed, watch), plan, kept, form)
     return Work(run_batch, fixed, plan, partial(keep, plan=plan), form)
 
 
@@ -102,6 +108,7 @@ def form_of_run(plan: Plan, watch: Watch = NOTHING) -> Run:
     return found._replace(
         observed=averages if watch.criteria else None,
         observed_controlled=averages if watch.degree else None,
+        observed_quadratic=averages if watch.quadratic else None,
     )
 
 
@@ -242,8 +249,10 @@ def to_numpy(tree: Any) -> Any:
     )
 
 
-def keep(reduced: Any, plan: Plan) -> Run:
-    """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays."""
+def keep(reduced: Any, plan: Plan, quadratic: int = 0) -> Run:
+    """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays; ``quadratic`` is how many
+    control variates of criteria are of degree two, where others are of a higher one.
+    """
     (rhat, ess), own = worst_rhat_and_ess(reduced.traces), reduced.watched
     return Run(
         plain=average(reduced.scores),
@@ -259,4 +268,16 @@ def keep(reduced: Any, plan: Plan) -> Run:
         observed_controlled=average(own.scores - control_part(own, plan))
         if own is not None and own.controls.shape[-1]
         else None,
+        observed_quadratic=average(own.scores - control_part(first_controls(own, quadratic), plan))
+        if quadratic
+        else None,
+    )
+
+
+def first_controls(own: Any, count: int) -> Any:
+    """With as many of the control variates."""
+    return own._replace(
+        controls=own.controls[..., :count],
+        control_moments=own.control_moments[..., :count, :count],
+        cross_moments=own.cross_moments[..., :count, :],
     )

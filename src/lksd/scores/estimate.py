@@ -42,7 +42,7 @@ from .averages import (
     score_fields,
     targets,
 )
-from .batches import Run, Setup, run
+from .batches import AVERAGED, Run, Setup, run
 from .chains import Plan, Point, begins_twice, model_at
 from .checkpoint import as_checkpoint
 from .convergence import judge, refuse, refuse_all, unconverged_warning
@@ -400,7 +400,7 @@ def better_averages(
 def quality(groups: list[Group], every: list[Run]) -> Run:
     """Of the chains of all observations; the averages stay with the groups."""
     nothing: Any = None
-    left_out = dict.fromkeys(("plain", "controlled", "observed", "observed_controlled"), nothing)
+    left_out = dict.fromkeys(AVERAGED, nothing)
     told = [found._replace(**left_out) for found in every]
     return jax.tree.map(lambda *parts: join_groups(groups, list(parts)), *told)
 

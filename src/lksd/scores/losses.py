@@ -13,7 +13,7 @@ import numpy as np
 
 from .._jax import in_parts, program
 from ..criteria.base import Additive, Losses
-from .averages import Averages, Targets, median_error
+from .averages import Averages, Targets
 from .batches import Run
 from .chains import Plan
 from .lengths import Group, join_groups, pad_groups
@@ -73,7 +73,8 @@ def watch_of(
         for one in choices
         if not one[0] or (width and 2 * one[2] + 4 <= room and one[2] <= max(MOST, 2 * width))
     )
-    watch = Watch(looking, degree, full)
+    quadratic = width + width * (width + 1) // 2 if degree > 2 else 0
+    watch = Watch(looking, degree, full, quadratic)
 
     def look(u):
         z, key = model.constrain(u), jax.random.key(0)
@@ -162,12 +163,27 @@ def join_losses(groups: list[Group], parts: Sequence[Losses]) -> Losses:
 
 
 def better_observed(every: list[Run]) -> list[np.ndarray]:
-    """What criteria looked at, with control variates where these reduce the error."""
-    plain = [run.observed for run in every if run.observed is not None]
-    controlled = [run.observed_controlled for run in every if run.observed_controlled is not None]
-    if controlled and median_error(controlled) <= median_error(plain):
-        plain = controlled
-    return [one.batch_means for one in plain]
+    """What criteria looked at, with the control variates that reduce its variance most, or none.
+
+    On average over the observations: those of high degree can be the best at most of them, and far
+    worse than none at the few whose tails the chains that they were fitted on have not seen.
+    """
+    plain, *others = (
+        [getattr(run, name) for run in every]
+        for name in ("observed", "observed_quadratic", "observed_controlled")
+    )
+    known = [plain, *(one for one in others if None not in one)]
+    best = min(known, key=lambda one: variance_ratio(one, plain)) if None not in plain else []
+    return [one.batch_means for one in best]
+
+
+def variance_ratio(averages: list[Averages], plain: list[Averages]) -> float:
+    """Of the means with control variates to those without, on average."""
+    own, without = (
+        np.concatenate([part.mcse.ravel() ** 2 for part in one]) for one in (averages, plain)
+    )
+    moving = without > 0
+    return float(np.mean(own[moving] / without[moving])) if moving.any() else 1.0
 
 
 def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from .._keys import rerun_keys, tuning_key
 from ..models.base import Simulates, float64_leaves
 from ..samplers import HMC, AdaptiveHMC, Sampler, Start, WithinGibbs
 from .averages import Averages, average
-from .batches import Groups, Run, Setup, Work, chain_work, form_of_run, in_batches, keep
+from .batches import AVERAGED, Groups, Run, Setup, Work, chain_work, form_of_run, in_batches, keep
 from .chains import Plan, Point, run_batch
 from .convergence import Judgement, judge
 from .watch import NOTHING, Watch
@@ -166,8 +166,8 @@ def ends_of(reduced: Any) -> np.ndarray:
     return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1)
 
 
-def keep_all(reduced: Any, plan: Plan) -> Again:
-    return Again(keep(reduced, plan), ends_of(reduced))
+def keep_all(reduced: Any, plan: Plan, quadratic: int = 0) -> Again:
+    return Again(keep(reduced, plan, quadratic), ends_of(reduced))
 
 
 def at_rows(points: Point, rows: np.ndarray) -> Point:
@@ -178,8 +178,7 @@ def coarse(run: Run, plan: Plan) -> Run:
     """With as many chains and batches as ``plan`` has, each the mean of several; chains of one kind
     of start stay together.
     """
-    averages = ("plain", "controlled", "observed", "observed_controlled")
-    given: dict[str, Any] = {name: getattr(run, name) for name in averages}
+    given: dict[str, Any] = {name: getattr(run, name) for name in AVERAGED}
     given = {name: part and coarse_averages(part, plan) for name, part in given.items()}
     return run._replace(
         **given,
