@@ -33,12 +33,13 @@ class Criterion(eqx.Module):
 
 class Losses(NamedTuple):
     """One loss for each observation, and its Monte Carlo standard error; where it is a sum over the
-    positions of an observation, also its parts.
+    positions of an observation, also its parts, and the shapes of the tails of what they average.
     """
 
     values: Float[np.ndarray, " n"]
     errors: Float[np.ndarray, " n"]
     positions: Float[np.ndarray, "n D"] | None = None
+    tails: Float[np.ndarray, "n D"] | None = None
 
 
 class Additive(Criterion):

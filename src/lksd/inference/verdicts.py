@@ -21,7 +21,7 @@ from ..results.ranking import RankResult
 from ..statistics.multiplicity import by_count
 from .chains import chain_doubts, chain_quality, warn_of_noise
 from .comparison import case_of_losses, conclude_comparison, conclude_losses, words_of
-from .doubts import row_doubts
+from .doubts import Case, Doubts, row_doubts
 from .hypotheses import Hypothesis
 from .losses import Losses, check_losses
 from .mmd import mmd_test
@@ -29,6 +29,10 @@ from .ranking import best_of, case_of_ranking, conclude_ranking, rank_losses
 
 if TYPE_CHECKING:
     from ..problem import Findings, Problem
+
+# The shape of tails above which means are not trusted; from few draws some seem to have it by
+# chance, so that up to a small share of them those alone count that have no mean at all.
+HEAVY, SPARSE, HEAVIEST = 0.7, 0.02, 1.0
 
 
 def compare_by_criteria(
@@ -54,6 +58,7 @@ def compare_by_criteria(
             case, problem.observations.values, part.scores[0].index, looked_at(problem, part)
         )
     )
+    doubt = doubt.also(tail_doubts(case, problem, part))
     quality = chain_quality(part.scores) if ksd is None else ksd.diagnostics
     quality = with_noise(quality, part, result.criterion, result.n * result.standard_error**2)
     known = (
@@ -131,6 +136,7 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
             looked_at(problem, part),
         )
     )
+    doubt = doubt.also(tail_doubts(case, problem, part))
     quality = {
         name: doubt.of(chain_quality([one]), name)
         for name, one in zip(names, part.scores, strict=True)
@@ -202,6 +208,33 @@ def losses_of(problem: Problem, part: Findings) -> list[Losses]:
             )
         found.append(Losses(one.name, tuple(columns)))
     return found
+
+
+def tail_doubts(case: Case, problem: Problem, part: Findings) -> Doubts:
+    """Of conditional probabilities that rest on ratios with heavy tails: the answer is withheld
+    where it is another without them.
+    """
+    tails = [one.loss_tails for one in part.scores if one.loss_tails is not None]
+    if problem.choice.primary.name != "conditional" or not tails:
+        return Doubts()
+    there = np.asarray(problem.observations.values) >= 0
+    worst, limit = np.where(there, np.fmax.reduce(tails), 0.0), HEAVY
+    if np.sum(worst > HEAVY) <= SPARSE * there.sum():
+        limit = HEAVIEST
+    heavy = worst > limit
+    if not heavy.any():
+        return Doubts()
+    (losses,) = case.family
+    parts = [(heavy * np.asarray(one.loss_positions)).sum(1) for one in part.scores]
+    kept = tuple(own - less for own, less in zip(losses.scores, parts, strict=True))
+    turned = case.changes(case.test([losses._replace(scores=kept)]))
+    said = (
+        f"{heavy.sum()} of {there.sum()} conditional probabilities are means of ratios with heavy "
+        f"tails (k above {limit:g}), and may be far off"
+    )
+    advice = "Raise draws, or integrate part of the latent out by averaged_ratios(x, values, z)."
+    withheld = f"the answer is another without the parts in doubt: {said}." if turned else None
+    return Doubts((f"{said}. {advice}",), withheld)
 
 
 def words_by_losses(problem: Problem, part: Findings) -> Words | None:

@@ -22,6 +22,7 @@ from .averages import Averages, average, control_part
 from .chains import Plan, Point, run_batch, run_watched
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
+from .tails import tail_shape
 from .watch import NOTHING, Watch
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with
@@ -75,6 +76,7 @@ class Run(NamedTuple):
     observed: Averages | None = None  # by criteria, where there are any
     observed_controlled: Averages | None = None
     observed_quadratic: Averages | None = None  # with control variates of degree two alone
+    tails: Float[np.ndarray, "n D"] | None = None  # the shapes of those of sums of ratios
 
 
 # its fields that hold averages
@@ -94,7 +96,7 @@ def run(
 
 def chain_work(fixed: tuple, watch: Watch, plan: Plan, keep: Callable, form: Any) -> Work:
     """Chains of a model, with what criteria look at."""
-    if watch.criteria:
+    if watch.criteria or watch.columns:
         kept = partial(keep, plan=plan, quadratic=watch.quadratic)
         return Work(run_watched, (*fixed, watch), plan, kept, form)
     return Work(run_batch, fixed, plan, partial(keep, plan=plan), form)
@@ -109,6 +111,7 @@ def form_of_run(plan: Plan, watch: Watch = NOTHING) -> Run:
         observed=averages if watch.criteria else None,
         observed_controlled=averages if watch.degree else None,
         observed_quadratic=averages if watch.quadratic else None,
+        tails=leaf if watch.columns else None,
     )
 
 
@@ -271,6 +274,7 @@ def keep(reduced: Any, plan: Plan, quadratic: int = 0) -> Run:
         observed_quadratic=average(own.scores - control_part(first_controls(own, quadratic), plan))
         if quadratic
         else None,
+        tails=None if reduced.tops is None else tail_shape(reduced.tops),
     )
 
 

@@ -142,7 +142,10 @@ def chain_losses(
         x = data[group.rows, : group.length]
         ratios: list[Losses] = []
         if wanted is not None:
-            ratios = ratio_losses(criteria, x, own.batch_means, wanted.of(group))
+            ratios = [
+                one._replace(tails=every[number].tails)
+                for one in ratio_losses(criteria, x, own.batch_means, wanted.of(group))
+            ]
         observed = np.split(looked[number], np.cumsum(watch.sizes)[:-1], -1) if looked else []
         parts.append(
             [
@@ -158,8 +161,11 @@ def join_losses(groups: list[Group], parts: Sequence[Losses]) -> Losses:
     values, errors = (
         join_groups(groups, [getattr(one, name) for one in parts]) for name in ("values", "errors")
     )
-    positions = [one.positions for one in parts if one.positions is not None]
-    return Losses(values, errors, pad_groups(groups, positions) if positions else None)
+    more = [
+        [own for one in parts if (own := getattr(one, name)) is not None]
+        for name in ("positions", "tails")
+    ]
+    return Losses(values, errors, *(pad_groups(groups, own) if own else None for own in more))
 
 
 def better_observed(every: list[Run]) -> list[np.ndarray]:
@@ -197,4 +203,5 @@ def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str,
         "loss_positions": next(
             (one.positions for one in losses if one.positions is not None), None
         ),
+        "loss_tails": next((one.tails for one in losses if one.tails is not None), None),
     }

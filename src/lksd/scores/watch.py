@@ -33,6 +33,8 @@ class Watch(eqx.Module):
     full: bool = eqx.field(static=True, default=True)
     quadratic: int = eqx.field(static=True, default=0)
     sizes: tuple[int, ...] = eqx.field(static=True, default=())  # of what each looks at
+    # the replacements whose ratios are summed, the largest sums being kept
+    columns: tuple[int, ...] = eqx.field(static=True, default=())
 
     def prepare(self, model, x, z) -> tuple[Any, ...]:
         return tuple(one.prepare(model, x, z) for one in self.criteria)
