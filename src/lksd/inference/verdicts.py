@@ -238,12 +238,18 @@ def tail_doubts(case: Case, problem: Problem, part: Findings) -> Doubts:
 
 
 def words_by_losses(problem: Problem, part: Findings) -> Words | None:
-    """What each word adds to the difference of conditional scores."""
+    """What each word, or each column of items, adds to the difference of conditional scores."""
     parts = [one.loss_positions for one in part.scores if one.loss_positions is not None]
     if problem.choice.primary.name != "conditional" or len(parts) < 2:
         return None
-    x = problem.observations.values
-    return words_of(x, (parts[0] - parts[1]) / len(x), problem.domain)
+    x, domain = problem.observations.values, problem.domain
+    each = (parts[0] - parts[1]) / len(x)
+    if domain.kind != "categories":
+        return words_of(x, each, domain)
+    totals = each.sum(0)
+    order = np.argsort(-np.abs(totals), kind="stable")
+    names = tuple(domain.columns[i] for i in order) if domain.columns else ()  # type: ignore[attr-defined]
+    return Words(read_only(order), read_only(totals[order]), names, False, True)
 
 
 def with_noise(
