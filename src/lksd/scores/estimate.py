@@ -234,7 +234,7 @@ def estimate(
             **fields,
         )
     width = real_size(z) if controlled else 0
-    watch = watch_of(criteria, model, jnp.asarray(data[0]), z, plan, width)
+    watch = watch_of(criteria, model, jnp.asarray(data[0]), z, plan, width, look)
     if wanted is not None and asking and not is_averaged(model, plan, points):
         watch = replace(watch, columns=tuple(wanted.columns[len(operators)]))
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))

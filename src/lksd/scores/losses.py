@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._jax import in_parts, program
+from .._jax import in_parts, once, program
 from ..criteria.base import Additive, Losses
 from .averages import Averages, Targets
 from .batches import Run
@@ -46,10 +46,17 @@ def asks(criterion: Additive) -> bool:
 
 
 def watch_of(
-    criteria: Sequence[Additive], model: Any, x: Any, u: Any, plan: Plan, width: int
+    criteria: Sequence[Additive],
+    model: Any,
+    x: Any,
+    u: Any,
+    plan: Plan,
+    width: int,
+    seen: Callable[[], Hashable] | None = None,
 ) -> Watch:
     """What criteria look at in every draw of the unconstrained latent; with as many control
-    variates, of ``width`` reals, as the draws of the other chains can carry.
+    variates, of ``width`` reals, as the draws of the other chains can carry. What ``seen`` tells of
+    the model serves to trace it once for all calls.
     """
     looking = tuple(one for one in criteria if looks(one))
     for one in criteria:
@@ -80,7 +87,7 @@ def watch_of(
         z, key = model.constrain(u), jax.random.key(0)
         return [one.observe(model, x, z, key, one.prepare(model, x, z)) for one in looking]
 
-    found = jax.eval_shape(look, u)
+    found = once(watch_of, (looking, model, x, u), partial(jax.eval_shape, look, u), seen)
     for one, part in zip(looking, found, strict=True):
         if getattr(part, "ndim", None) != 1:
             raise ValueError(
