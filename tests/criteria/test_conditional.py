@@ -4,6 +4,8 @@ forms.
 
 from itertools import product
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -11,6 +13,25 @@ from scipy import special, stats
 import lksd
 
 RNG = np.random.default_rng(5)
+
+
+class Items(lksd.models.LatentVariableModel):
+    """Independent answers, with a latent that changes nothing."""
+
+    shares: np.ndarray
+    n_values = 2
+
+    def log_prior(self, z):
+        return -(z**2) / 2
+
+    def log_likelihood(self, x, z):
+        return self.log_marginal(x)
+
+    def log_marginal(self, x):
+        return jnp.sum(jnp.log(jnp.where(x == 1, self.shares, 1 - self.shares)))
+
+    def sample(self, key):
+        return jnp.zeros(()), jax.random.bernoulli(key, self.shares).astype(int)
 
 
 def conditional(probability, x, n_values):
@@ -181,3 +202,22 @@ def test_the_bias_of_the_logarithm_is_corrected():
     off = lksd.estimate_scores(model, x, **options).losses[:, 0] - wanted
     plain = np.abs(off).mean()
     assert stats.ttest_1samp(off, 0).pvalue > 1e-3 or abs(off.mean()) < 0.2 * plain
+
+
+def test_columns_of_items_by_name_add_up_to_the_difference(tmp_path):
+    """Two items of a test that one model has wrong come first, also in the report."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    shares = np.array([0.5, 0.5, 0.5, 0.5])
+    x = pandas.DataFrame(
+        (rng.random((120, 4)) < [0.5, 0.9, 0.5, 0.2]).astype(int), columns=["a", "b", "c", "d"]
+    )
+    wrong, right = Items(shares), Items(np.array([0.5, 0.9, 0.5, 0.2]))
+    result = lksd.compare(x, wrong, right, criterion="conditional", also=())
+    assert [name for name, _ in result.words.top(2)] == ["b", "d"]
+    assert result.words.contributions.sum() == pytest.approx(result.difference)
+    assert result.words.kinds == ("observation", "column")
+    (tmp_path / "result.json").write_text(result.to_json())
+    assert lksd.load_result(tmp_path / "result.json").words.top() == result.words.top()
+    result.to_html(tmp_path / "report.html")
+    assert "The columns that add most" in (tmp_path / "report.html").read_text()

@@ -107,7 +107,7 @@ def test_show_prints_published_beside_ours(study, capsys):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("lda-problem2", r"20 cells of 3 trials: \d+ agrees, \d+ better, \d+ worse\.$"),
+        ("lda-problem2", r"24 cells of 3 trials: \d+ agrees, \d+ better, \d+ worse\.$"),
         (
             "ppca-heatmap",
             r"600 cells of 3 trials: \d+ agrees, 0 better, \d+ worse, 270 not judged\.$",

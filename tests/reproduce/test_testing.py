@@ -113,3 +113,22 @@ def test_two_operators_and_the_mmd_are_those_of_compare():
             smaller = min((*both.tests, mmd), key=lambda result: result.pvalue)
             assert one.statistic == pytest.approx(smaller.statistic, rel=1e-9)
             assert one.pvalue > smaller.pvalue  # corrected for both
+
+
+def test_means_of_losses_are_those_of_compare_pointwise():
+    rng = np.random.default_rng(2)
+    losses = {name: rng.gamma(2.0, size=50) + shift for name, shift in (("p", 0.3), ("q", 0.0))}
+    task = Task(0, SEED, SIZES, ("fisher",), ("",), (ALPHA,))
+    found = run_tests(
+        task,
+        rng.normal(size=(50, 3)),
+        pairs=lambda case: ("p", "q"),
+        score=lambda kind, name, role, pair: (Scored((losses[name],)), 0.0),
+        kernel=lambda name: IMQ(2.0),
+    )
+    for one in found:
+        expected = lksd.compare_pointwise(
+            losses["p"][: one.n], losses["q"][: one.n], alternative="greater", seed=SEED
+        )
+        assert one.statistic == pytest.approx(expected.statistic, rel=1e-12)
+        assert one.pvalue == expected.pvalue

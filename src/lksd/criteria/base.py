@@ -8,10 +8,12 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
+from scipy.special import logsumexp, ndtri
 
 from ..models.base import LatentVariableModel
 
-PRIOR, ROUNDING = 4, 1e-16
+ROUNDING = 1e-15  # of a loss, at least
+BISECTIONS = 50
 CRITERIA: dict[str, type[Criterion]] = {}  # by their names
 
 
@@ -31,12 +33,13 @@ class Criterion(eqx.Module):
 
 class Losses(NamedTuple):
     """One loss for each observation, and its Monte Carlo standard error; where it is a sum over the
-    positions of an observation, also its parts.
+    positions of an observation, also its parts, and the shapes of the tails of what they average.
     """
 
     values: Float[np.ndarray, " n"]
     errors: Float[np.ndarray, " n"]
     positions: Float[np.ndarray, "n D"] | None = None
+    tails: Float[np.ndarray, "n D"] | None = None
 
 
 class Additive(Criterion):
@@ -107,20 +110,45 @@ def mean_losses(batch_means: Float[np.ndarray, "n C B"]) -> Losses:
 def spread_error(batches: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " n"]:
     """The standard error of the mean of m batches, for each observation; NaN for too few of them.
 
-    Variances are moderated, as in Smyth (2004): drawn towards the typical one of all observations,
-    with the weight of ``PRIOR`` batches, since few batches of a skewed quantity may miss its tail.
-    They are larger than the unbiased estimates by (m - 1) / (m - 3), so that squared ratios of
-    errors to them, which have Student's distribution, are one on average.
+    Few batches of a skewed quantity may miss its tail, and their variance is then far too small. So
+    the variance of an observation is what one half of the batches, every second one, is expected to
+    have given the other half: what all observations together say (empirical Bayes from replicates).
     """
     m = batches.shape[1]
     if m < 4:
         return np.full(len(batches), np.nan)
-    variance = batches.var(1, ddof=1)
-    known = variance[variance > ROUNDING * variance.max(initial=0.0)]
-    if len(known):
-        typical = np.exp(np.mean(np.log(known)))
-        variance = ((m - 1) * variance + PRIOR * typical) / (m - 1 + PRIOR)
-    return np.sqrt(variance * (m - 1) / (m - 3) / m)
+    halves = np.stack([batches[:, ::2].var(1, ddof=1), batches[:, 1::2].var(1, ddof=1)])
+    variance = expected_given(halves.ravel(), halves[::-1].ravel()).reshape(halves.shape).mean(0)
+    return np.hypot(np.sqrt(variance / m), ROUNDING * np.abs(batches).max(1))
+
+
+def expected_given(
+    own: Float[np.ndarray, " k"], other: Float[np.ndarray, " k"]
+) -> Float[np.ndarray, " k"]:
+    """The expectation exp(a + b c) of each of the ``own`` variances, c being the normal score of
+    the rank of the ``other``; from b = 0, where others say nothing, upwards.
+
+    Gamma regression, in which ratios of variances to their expectations average to one however
+    skewed they are. The logarithm of the mean ratio is convex in b, so its slope is bisected; b has
+    a normal prior of the weight of one variance, which bounds it where most variances are zero.
+    """
+    from scipy.stats import rankdata  # which takes long to import
+
+    if not own.any():
+        return own
+    c = ndtri((rankdata(other) - 0.5) / len(other))
+
+    def logs(b: float) -> np.ndarray:
+        return np.log(own, out=np.full(len(own), -np.inf), where=own > 0) - b * c
+
+    def falls(b: float) -> bool:
+        return bool(len(c) * np.average(c, weights=np.exp(logs(b) - logs(b).max())) > b)
+
+    low, high = 0.0, len(c) * float(c.max(initial=0.0))
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falls(middle) else (low, middle)
+    return np.exp(logsumexp(logs(low)) - np.log(len(c)) + low * c)
 
 
 def by_chain(batch_means: Float[np.ndarray, "n C B ..."]) -> Float[np.ndarray, "n C ..."]:

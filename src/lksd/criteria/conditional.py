@@ -56,11 +56,12 @@ class Conditional(Additive):
         there = x >= 0
         each = 1 + means if self.pairwise else means.sum(-1, keepdims=True)
         each = np.where(there[:, None, None, :, None], each, 1.0)
-        chains, total = by_chain(each), each.mean((1, 2))
+        # one ratio is that of x itself; control variates can lead below it
+        chains, total = by_chain(each), np.maximum(each.mean((1, 2)), 1.0)
         values = np.log(total)
         if chains.shape[1] > 1:  # the jackknife over chains: log of a mean is too small
             k = chains.shape[1]
-            others = (chains.sum(1, keepdims=True) - chains) / (k - 1)
+            others = np.maximum((chains.sum(1, keepdims=True) - chains) / (k - 1), 1.0)
             values = k * values - (k - 1) * np.log(others).mean(1)
         linear = np.sum(each / total[:, None, None], (3, 4))
         errors = spread_error(linear.reshape(len(linear), -1))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._documents import Filled, drop_empty_documents, is_sparse, read_documents
-from .._validation import check_choice, warn
+from .._validation import check_choice, column_names, warn
 from .._vocabulary import (
     Vocabulary,
     as_documents,
@@ -48,6 +48,7 @@ class Integers(Domain):
     without_positions: bool = False  # since word counts have none
     vocabulary: Vocabulary | None = None
     documents: bool = False  # whether people speak of documents and words
+    columns: tuple[str, ...] = ()  # names, where the data have some
 
     @classmethod
     def read(cls, x, models, reading):
@@ -65,6 +66,7 @@ class Integers(Domain):
             without_positions=is_sparse(filled.x) or bool(counts),
             vocabulary=known[0] if known else None,
             documents=documents,
+            columns=column_names(filled.x) or (),
         )
         ids = check_index(filled.index_of(reading.index), len(values))
         notes = (*notes, *filled.notes)

@@ -45,6 +45,7 @@ def steady() -> Iterator[None]:
                 opened.enter_context(one_thread(controller.select(user_api="blas")))
                 opened.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", module=PACKAGES)
+                warnings.simplefilter("ignore", DeprecationWarning)  # as packages are loaded
                 _shared = opened.pop_all()
         _running += 1
     try:

@@ -21,7 +21,7 @@ from ..results.ranking import RankResult
 from ..statistics.multiplicity import by_count
 from .chains import chain_doubts, chain_quality, warn_of_noise
 from .comparison import OF_KSD, case_of_losses, conclude_comparison, conclude_losses, words_of
-from .doubts import row_doubts
+from .doubts import Case, Doubts, row_doubts
 from .hypotheses import Hypothesis
 from .losses import Losses, check_losses
 from .mmd import mmd_test
@@ -29,6 +29,10 @@ from .ranking import best_of, case_of_ranking, conclude_ranking, rank_losses
 
 if TYPE_CHECKING:
     from ..problem import Findings, Problem
+
+# The shape of tails above which means are not trusted; from few draws some seem to have it by
+# chance, so that up to a small share of them those alone count that have no mean at all.
+HEAVY, SPARSE, HEAVIEST = 0.7, 0.02, 1.0
 
 
 def compare_by_criteria(
@@ -54,6 +58,7 @@ def compare_by_criteria(
             case, problem.observations.values, part.scores[0].index, looked_at(problem, part)
         )
     )
+    doubt = doubt.also(tail_doubts(case, problem, part))
     quality = chain_quality(part.scores) if ksd is None else ksd.diagnostics
     quality = with_noise(quality, part, result.criterion, result.n * result.standard_error**2)
     known = {} if ksd is None else {name: getattr(ksd, name) for name in OF_KSD}
@@ -125,6 +130,7 @@ def rank_by_criteria(findings: dict[str, Findings], engine: Engine, problem: Pro
             looked_at(problem, part),
         )
     )
+    doubt = doubt.also(tail_doubts(case, problem, part))
     quality = {
         name: doubt.of(chain_quality([one]), name)
         for name, one in zip(names, part.scores, strict=True)
@@ -198,13 +204,46 @@ def losses_of(problem: Problem, part: Findings) -> list[Losses]:
     return found
 
 
+def tail_doubts(case: Case, problem: Problem, part: Findings) -> Doubts:
+    """Of conditional probabilities that rest on ratios with heavy tails: the answer is withheld
+    where it is another without them.
+    """
+    tails = [one.loss_tails for one in part.scores if one.loss_tails is not None]
+    if problem.choice.primary.name != "conditional" or not tails:
+        return Doubts()
+    there = np.asarray(problem.observations.values) >= 0
+    worst, limit = np.where(there, np.fmax.reduce(tails), 0.0), HEAVY
+    if np.sum(worst > HEAVY) <= SPARSE * there.sum():
+        limit = HEAVIEST
+    heavy = worst > limit
+    if not heavy.any():
+        return Doubts()
+    (losses,) = case.family
+    parts = [(heavy * np.asarray(one.loss_positions)).sum(1) for one in part.scores]
+    kept = tuple(own - less for own, less in zip(losses.scores, parts, strict=True))
+    turned = case.changes(case.test([losses._replace(scores=kept)]))
+    said = (
+        f"{heavy.sum()} of {there.sum()} conditional probabilities are means of ratios with heavy "
+        f"tails (k above {limit:g}), and may be far off"
+    )
+    advice = "Raise draws, or integrate part of the latent out by averaged_ratios(x, values, z)."
+    withheld = f"the answer is another without the parts in doubt: {said}." if turned else None
+    return Doubts((f"{said}. {advice}",), withheld)
+
+
 def words_by_losses(problem: Problem, part: Findings) -> Words | None:
-    """What each word adds to the difference of conditional scores."""
+    """What each word, or each column of items, adds to the difference of conditional scores."""
     parts = [one.loss_positions for one in part.scores if one.loss_positions is not None]
     if problem.choice.primary.name != "conditional" or len(parts) < 2:
         return None
-    x = problem.observations.values
-    return words_of(x, (parts[0] - parts[1]) / len(x), problem.domain)
+    x, domain = problem.observations.values, problem.domain
+    each = (parts[0] - parts[1]) / len(x)
+    if domain.kind != "categories":
+        return words_of(x, each, domain)
+    totals = each.sum(0)
+    order = np.argsort(-np.abs(totals), kind="stable")
+    names = tuple(domain.columns[i] for i in order) if domain.columns else ()  # type: ignore[attr-defined]
+    return Words(read_only(order), read_only(totals[order]), names, False, True)
 
 
 def with_noise(

@@ -335,7 +335,7 @@ def density_ratios(log_density: Callable, x, values):
     here = log_density(x)
 
     def ratio(d, value):
-        return jnp.exp(log_density(x.at[d].set(value)) - here)
+        return jnp.exp(log_density(x.at[d].set(value.astype(x.dtype))) - here)
 
     return jax.vmap(lambda d, row: jax.vmap(lambda value: ratio(d, value))(row))(
         jnp.arange(x.shape[0]), values

@@ -104,7 +104,7 @@ def picture(observations, index: int, words: Words | None) -> tuple[str, str]:
 def words_by_id(words: Words | None) -> dict[int, str]:
     return (
         {}
-        if words is None or not words.names
+        if words is None or words.columns or not words.names
         else dict(zip(words.ids.tolist(), words.names, strict=True))
     )
 

@@ -31,6 +31,9 @@ KINDS = {
     "order": 3,
     "ours": 4,
     "together": 7,
+    "fisher": 6,
+    "conditional": 6,
+    "log": 7,
 }
 LINES = {"eq": ":", "cov": "--"}
 WIDTH, HEIGHT, LEGEND = 4.2, 3.2, 1.8  # inches of a panel, and beside all of them

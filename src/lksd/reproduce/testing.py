@@ -16,6 +16,7 @@ from ..inference.comparison import decide
 from ..inference.contrasts import studentise
 from ..inference.hypotheses import Hypothesis
 from ..inference.kernel_sums import Prefixes, cross_sums, own_sums
+from ..inference.losses import Losses
 from ..inference.mmd import SampleMeans, judge_means, mmd_of_means
 from ..kernels import Kernel, PerCoordinate
 from ..options import Decision
@@ -26,6 +27,7 @@ from .experiment import Outcome, Task, timed
 
 # roles: the chains and samples of P and Q are independent even where both are the same model
 OF_P, OF_Q = 1, 2
+ADDITIVE = ("fisher", "conditional", "log")  # kinds of tests that are means of losses
 Label = Hashable  # what tells one model of a family from another
 # all that ``relative_mmd`` computes of its three samples
 Means = tuple[SampleMeans, SampleMeans, float]
@@ -33,7 +35,7 @@ Means = tuple[SampleMeans, SampleMeans, float]
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A model's scores at the data, with the operators that they belong to."""
+    """A model's scores at the data, with the operators that they belong to; or its losses."""
 
     parts: tuple[np.ndarray, ...]
     operators: tuple[SteinOperator, ...] = (Langevin(),)
@@ -77,7 +79,7 @@ def usual_test(kind: str) -> tuple[str, str]:
     """The variance and the calibration of a test: the normal threshold, as in the paper, for all
     methods but ours.
     """
-    return "auto", "auto" if kind in ("ours", "calibrated", "together") else "normal"
+    return "auto", "auto" if kind in ("ours", "calibrated", "together", *ADDITIVE) else "normal"
 
 
 def run_tests(
@@ -96,8 +98,8 @@ def run_tests(
     """The outcomes of a trial on the data ``x``, of which smaller samples are prefixes.
 
     A method is called kind-kernel, or by its kind alone where it takes the default kernel. Kinds
-    that begin with "mmd" compare samples of the models, "together" samples and scores, all others
-    scores.
+    that begin with "mmd" compare samples of the models, "together" samples and scores, additive
+    ones losses, all others scores.
 
     Parameters
     ----------
@@ -154,7 +156,10 @@ def run_tests(
                         samples[0][0][name], samples[1][0][name], between()[name], n, count(kind, n)
                     )
                 judge: Any = None if means is None else partial(judge_means, *means, kernel(name))
-                if scores:
+                if kind in ADDITIVE:
+                    losses = tuple(one.parts[0][:n] for one, _ in scores)
+                    judge = partial(loss_test, Losses(kind, losses), task.seed)
+                elif scores:
                     of_models = tuple(one for one, _ in scores)
                     known, took = grams.known(of_models, name, n)
                     judge = partial(
@@ -245,6 +250,12 @@ def score_test(
         if result.mmd is None
         else min((strongest, result.mmd), key=lambda one: one.pvalue)
     )
+
+
+def loss_test(losses: Losses, seed: int, alpha: float):
+    """``compare_pointwise`` with the paper's question."""
+    decision = Decision(alternative="greater", alpha=alpha)
+    return decide(studentise([losses], decision, seed), decision)[0]
 
 
 def kind_of(method: str) -> str:

@@ -139,7 +139,7 @@ class Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """What each word (or value) of the data adds to a difference, the largest first:
+    """What each word (or value, or column) of the data adds to a difference, the largest first:
     ``contributions`` sum to it.
     """
 
@@ -148,10 +148,13 @@ class Words:
     names: tuple[str, ...] = ()  # of the words, where the models know them
     # whether the observations are documents, made of words, or anything else, made of values
     documents: bool = True
+    columns: bool = False  # whether these are columns, such as the items of a test
 
     @property
     def kinds(self) -> tuple[str, str]:
         """What an observation is called, and what it is made of."""
+        if self.columns:
+            return "observation", "column"
         return ("document", "word") if self.documents else ("observation", "value")
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:

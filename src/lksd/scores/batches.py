@@ -22,6 +22,7 @@ from .averages import Averages, average, control_part, median_error, refine
 from .chains import Plan, Point, run_batch, run_watched
 from .checkpoint import Checkpoint, identity
 from .convergence import disagreement, worst_rhat_and_ess
+from .tails import tail_shape
 from .watch import NOTHING, Watch
 
 # Observations of a batch. On a processor it never changes, since the last digits may change with
@@ -75,10 +76,16 @@ class Run(NamedTuple):
     level: Float[np.ndarray, " n"]  # the mean of log p(x, z), in the chain where it is highest
     observed: Averages | None = None  # by criteria, where there are any
     observed_controlled: Averages | None = None
-    refined: Averages | None = None  # with control variates of higher degree too
+    observed_quadratic: Averages | None = None  # with control variates of degree two alone
+    refined: Averages | None = None  # of scores, with control variates of higher degree too
+    tails: Float[np.ndarray, "n D"] | None = None  # the shapes of those of sums of ratios
 
 
-AVERAGES = ("plain", "controlled", "refined", "observed", "observed_controlled")  # of a Run
+# its fields that hold averages
+AVERAGES = (
+    *("plain", "controlled", "refined"),
+    *("observed", "observed_controlled", "observed_quadratic"),
+)
 
 
 def run(
@@ -94,8 +101,9 @@ def run(
 
 def chain_work(fixed: tuple, watch: Watch, plan: Plan, keep: Callable, form: Any) -> Work:
     """Chains of a model, with what criteria look at."""
-    if watch.criteria:
-        return Work(run_watched, (*fixed, watch), plan, partial(keep, plan=plan), form)
+    if watch.criteria or watch.columns:
+        kept = partial(keep, plan=plan, quadratic=watch.quadratic)
+        return Work(run_watched, (*fixed, watch), plan, kept, form)
     return Work(run_batch, fixed, plan, partial(keep, plan=plan), form)
 
 
@@ -108,6 +116,8 @@ def form_of_run(plan: Plan, watch: Watch = NOTHING) -> Run:
         observed=averages if watch.criteria else None,
         observed_controlled=averages if watch.degree else None,
         refined=averages if plan.control and plan.degree > 1 else None,
+        observed_quadratic=averages if watch.quadratic else None,
+        tails=leaf if watch.columns else None,
     )
 
 
@@ -248,8 +258,10 @@ def to_numpy(tree: Any) -> Any:
     )
 
 
-def keep(reduced: Any, plan: Plan) -> Run:
-    """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays."""
+def keep(reduced: Any, plan: Plan, quadratic: int = 0) -> Run:
+    """What is kept of a ``Reduced`` batch, its leaves now NumPy arrays; ``quadratic`` is how many
+    control variates of criteria are of degree two, where others are of a higher one.
+    """
     (rhat, ess), own = worst_rhat_and_ess(reduced.traces), reduced.watched
     linear = plan.control or None
     return Run(
@@ -270,6 +282,10 @@ def keep(reduced: Any, plan: Plan) -> Run:
         observed_controlled=average(own.scores - control_part(own, plan))
         if own is not None and own.controls.shape[-1]
         else None,
+        observed_quadratic=average(own.scores - control_part(own, plan, quadratic))
+        if quadratic
+        else None,
+        tails=None if reduced.tops is None else tail_shape(reduced.tops),
     )
 
 

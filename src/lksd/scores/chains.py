@@ -21,6 +21,7 @@ from ..models.base import Around, AveragesRatios, DiscreteLatent, ModifiesPoster
 from ..models.simulation import start_of
 from ..samplers import Info, Sampler, Start, UniformStart
 from ..samplers.base import log_posterior, split_latent
+from .tails import largest
 from .watch import NOTHING, Watch, Watched, polynomial_controls
 
 
@@ -59,6 +60,7 @@ class Reduced(NamedTuple):
     finite: Bool[Array, " C"]
     last: Any  # the unconstrained latents after the last step, with C in front
     watched: Watched | None = None  # of criteria, where there are any
+    tops: Float[Array, "C B D k"] | None = None  # the largest sums of ratios
 
 
 def run_batch(
@@ -220,7 +222,11 @@ def run_chain(
             for own, part in zip(sums, averaged, strict=True)
         ]
         means = jax.tree.map(lambda part: part.mean(0), averaged)
-        return (state, both), (means, traces, info.acceptance.mean(), info.divergent.sum())
+        tops = None
+        if watch.columns:
+            ratios = averaged[0][0].reshape(-1, *point.values.shape)  # type: ignore[union-attr]
+            tops = largest(ratios, watch.columns)
+        return (state, both), (means, tops, traces, info.acceptance.mean(), info.divergent.sum())
 
     (score, g), (looked, more) = jax.tree.map(
         lambda part: jnp.zeros(part.shape), jax.eval_shape(lambda: observe(start, key)[0])
@@ -236,7 +242,9 @@ def run_chain(
     count = warm_batches + plan.batches
     keys = jax.random.split(key, (count, plan.batch_draws))
     (state, sums), reduced = jax.lax.scan(batch, nothing, (keys, jnp.arange(count)))
-    means, traces, acceptance, divergences = jax.tree.map(lambda part: part[warm_batches:], reduced)
+    means, tops, traces, acceptance, divergences = jax.tree.map(
+        lambda part: part[warm_batches:], reduced
+    )
     (origin, moments, cross), own = sums
     (scores, controls), (observed, own_controls) = means
     return Reduced(
@@ -246,6 +254,7 @@ def run_chain(
         cross_moments=cross,
         origins=origin,
         watched=Watched(observed, own_controls, own[1], own[2], own[0]) if watch.criteria else None,
+        tops=tops,
         traces=traces.reshape(-1, 2),
         acceptance=acceptance.mean(),
         divergences=divergences.sum(),

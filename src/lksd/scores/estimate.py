@@ -237,7 +237,9 @@ def estimate(
             **fields,
         )
     width = real_size(z) if controlled else 0
-    watch = watch_of(criteria, model, jnp.asarray(data[0]), z, plan, width)
+    watch = watch_of(criteria, model, jnp.asarray(data[0]), z, plan, width, look)
+    if wanted is not None and asking and not is_averaged(model, plan, points):
+        watch = replace(watch, columns=tuple(wanted.columns[len(operators)]))
     run_options = (model, float64_leaves(sampler), float64_leaves(initial))
     anywhere = isinstance(sampler, (Gibbs, Exact))
     real = kinds(z) == {"real"} and model.normalised
@@ -393,7 +395,7 @@ def at_first(model, points: Point):
 def quality(groups: list[Group], every: list[Run]) -> Run:
     """Of the chains of all observations; the averages stay with the groups."""
     nothing: Any = None
-    left_out = dict.fromkeys(AVERAGES, nothing)
+    left_out = dict.fromkeys((*AVERAGES, "tails"), nothing)
     told = [found._replace(**left_out) for found in every]
     return jax.tree.map(lambda *parts: join_groups(groups, list(parts)), *told)
 
@@ -401,8 +403,9 @@ def quality(groups: list[Group], every: list[Run]) -> Run:
 def kind_of_means(model, plan: Plan, points: Point) -> str:
     if plan.control:
         return "control variates"
-    return (
-        "Rao-Blackwellised"
-        if plan.averaged and isinstance(at_first(model, points), AveragesRatios)
-        else "plain means"
-    )
+    return "Rao-Blackwellised" if is_averaged(model, plan, points) else "plain means"
+
+
+def is_averaged(model, plan: Plan, points: Point) -> bool:
+    """Whether ratios are averaged over part of the latent."""
+    return plan.averaged and isinstance(at_first(model, points), AveragesRatios)

@@ -35,10 +35,12 @@ BY_ROW = (
     "losses",
     "loss_errors",
     "loss_positions",
+    "loss_tails",
 )
 SCHEMA, READABLE = 4, (2, 3, 4)
 CHECKED = 4  # the schema from which files hold a checksum
-TABLES = ("meeting_times", "losses", "loss_errors", "loss_positions")  # with a second axis
+# with a second axis
+TABLES = ("meeting_times", "losses", "loss_errors", "loss_positions", "loss_tails")
 NEWER = ("criteria", "loss_bases")  # than lists of texts as arrays
 TEXTS = ("notes", "columns", "criteria", "loss_bases")
 # of arrays; others are real

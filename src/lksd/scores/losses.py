@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 from .._jax import fixed, in_parts, once, program
 from ..criteria.base import Additive, Losses
-from .averages import Averages, Targets, median_error
+from .averages import Averages, Targets
 from .batches import Run
 from .chains import Plan
 from .lengths import Group, join_groups, pad_groups
@@ -44,10 +44,17 @@ def asks(criterion: Additive) -> bool:
 
 
 def watch_of(
-    criteria: Sequence[Additive], model: Any, x: Any, u: Any, plan: Plan, width: int
+    criteria: Sequence[Additive],
+    model: Any,
+    x: Any,
+    u: Any,
+    plan: Plan,
+    width: int,
+    seen: Callable[[], Hashable] | None = None,
 ) -> Watch:
     """What criteria look at in every draw of the unconstrained latent; with as many control
-    variates, of ``width`` reals, as the draws of the other chains can carry.
+    variates, of ``width`` reals, as the draws of the other chains can carry. What ``seen`` tells of
+    the model serves to trace it once for all calls.
     """
     looking = tuple(one for one in criteria if looks(one))
     for one in criteria:
@@ -71,13 +78,14 @@ def watch_of(
         for one in choices
         if not one[0] or (width and 2 * one[2] + 4 <= room and one[2] <= max(MOST, 2 * width))
     )
-    watch = Watch(looking, degree, full)
+    quadratic = width + width * (width + 1) // 2 if degree > 2 else 0
+    watch = Watch(looking, degree, full, quadratic)
 
     def look(u):
         z, key = model.constrain(u), jax.random.key(0)
         return [one.observe(model, x, z, key, one.prepare(model, x, z)) for one in looking]
 
-    found = jax.eval_shape(look, u)
+    found = once(watch_of, (looking, model, x, u), partial(jax.eval_shape, look, u), seen)
     for one, part in zip(looking, found, strict=True):
         if getattr(part, "ndim", None) != 1:
             raise ValueError(
@@ -149,7 +157,10 @@ def chain_losses(
         x = data[group.rows, : group.length]
         ratios: list[Losses] = []
         if wanted is not None:
-            ratios = ratio_losses(criteria, x, own.batch_means, wanted.of(group))
+            ratios = [
+                one._replace(tails=every[number].tails)
+                for one in ratio_losses(criteria, x, own.batch_means, wanted.of(group))
+            ]
         observed = np.split(looked[number], np.cumsum(watch.sizes)[:-1], -1) if looked else []
         parts.append(
             [
@@ -165,17 +176,35 @@ def join_losses(groups: list[Group], parts: Sequence[Losses]) -> Losses:
     values, errors = (
         join_groups(groups, [getattr(one, name) for one in parts]) for name in ("values", "errors")
     )
-    positions = [one.positions for one in parts if one.positions is not None]
-    return Losses(values, errors, pad_groups(groups, positions) if positions else None)
+    more = [
+        [own for one in parts if (own := getattr(one, name)) is not None]
+        for name in ("positions", "tails")
+    ]
+    return Losses(values, errors, *(pad_groups(groups, own) if own else None for own in more))
 
 
 def better_observed(every: list[Run]) -> list[np.ndarray]:
-    """What criteria looked at, with control variates where these reduce the error."""
-    plain = [run.observed for run in every if run.observed is not None]
-    controlled = [run.observed_controlled for run in every if run.observed_controlled is not None]
-    if controlled and median_error(controlled) <= median_error(plain):
-        plain = controlled
-    return [one.batch_means for one in plain]
+    """What criteria looked at, with the control variates that reduce its variance most, or none.
+
+    On average over the observations: those of high degree can be the best at most of them, and far
+    worse than none at the few whose tails the chains that they were fitted on have not seen.
+    """
+    plain, *others = (
+        [getattr(run, name) for run in every]
+        for name in ("observed", "observed_quadratic", "observed_controlled")
+    )
+    known = [plain, *(one for one in others if None not in one)]
+    best = min(known, key=lambda one: variance_ratio(one, plain)) if None not in plain else []
+    return [one.batch_means for one in best]
+
+
+def variance_ratio(averages: list[Averages], plain: list[Averages]) -> float:
+    """Of the means with control variates to those without, on average."""
+    own, without = (
+        np.concatenate([part.mcse.ravel() ** 2 for part in one]) for one in (averages, plain)
+    )
+    moving = without > 0
+    return float(np.mean(own[moving] / without[moving])) if moving.any() else 1.0
 
 
 def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str, Any]:
@@ -187,4 +216,5 @@ def loss_fields(criteria: Sequence[Additive], losses: list[Losses]) -> dict[str,
         "loss_positions": next(
             (one.positions for one in losses if one.positions is not None), None
         ),
+        "loss_tails": next((one.tails for one in losses if one.tails is not None), None),
     }

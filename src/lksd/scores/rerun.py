@@ -163,18 +163,22 @@ def first_ends(first: First, points: Point, keys, setup: Setup) -> np.ndarray | 
     if first.model.any_length:
         return None
     fixed = (first.model, first.sampler, first.initial)
-    work = chain_work(fixed, first.watch, first.plan, ends_of, 0)
+    work = chain_work(fixed, first.watch, first.plan, keep_ends, 0)
     return in_batches(work, [(points, keys)], setup)[0]
 
 
-def ends_of(reduced: Any, plan: Plan) -> np.ndarray:
+def ends_of(reduced: Any) -> np.ndarray:
     """The latents after the last step, flattened."""
     leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(reduced.last)]
     return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1)
 
 
-def keep_all(reduced: Any, plan: Plan) -> Again:
-    return Again(keep(reduced, plan), ends_of(reduced, plan))
+def keep_all(reduced: Any, plan: Plan, quadratic: int = 0) -> Again:
+    return Again(keep(reduced, plan, quadratic), ends_of(reduced))
+
+
+def keep_ends(reduced: Any, plan: Plan, quadratic: int = 0) -> np.ndarray:
+    return ends_of(reduced)
 
 
 def at_rows(points: Point, rows: np.ndarray) -> Point:
@@ -185,8 +189,7 @@ def coarse(run: Run, plan: Plan) -> Run:
     """With as many chains and batches as ``plan`` has, each the mean of several; chains of one kind
     of start stay together.
     """
-    averages = AVERAGES
-    given: dict[str, Any] = {name: getattr(run, name) for name in averages}
+    given: dict[str, Any] = {name: getattr(run, name) for name in AVERAGES}
     given = {name: part and coarse_averages(part, plan) for name, part in given.items()}
     return run._replace(
         **given,

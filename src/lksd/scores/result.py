@@ -72,6 +72,9 @@ class ScoreEstimate:
         What the losses by each criterion must have in common with others to be compared.
     loss_positions : (n, D) array, optional
         The parts of the conditional score at each position of an observation of integers.
+    loss_tails : (n, D) array, optional
+        Of these parts by chains: the shape k of the tails of the ratios whose means they are. Above
+        0.7 the part is not to be trusted.
     method, notes
         How the scores were made.
     """
@@ -99,6 +102,7 @@ class ScoreEstimate:
     losses: np.ndarray | None = None
     loss_errors: np.ndarray | None = None
     loss_positions: np.ndarray | None = None
+    loss_tails: np.ndarray | None = None
     loss_bases: tuple[str, ...] = ()
     operator: Any = Langevin()  # noqa: RUF009  (immutable)
 

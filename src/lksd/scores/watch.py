@@ -27,13 +27,17 @@ def control_variate(model: Any, x, u):
 
 class Watch(eqx.Module):
     """What criteria average beside the score, with control variates of a degree of their own; of
-    degree two all products, or squares alone where they are not ``full``.
+    degree two all products, or squares alone where they are not ``full``; of a higher degree the
+    first ``quadratic`` of them are those of degree two.
     """
 
     criteria: tuple[Any, ...]
     degree: int = eqx.field(static=True, default=0)
     full: bool = eqx.field(static=True, default=True)
+    quadratic: int = eqx.field(static=True, default=0)
     sizes: tuple[int, ...] = eqx.field(static=True, default=())  # of what each looks at
+    # the replacements whose ratios are summed, the largest sums being kept
+    columns: tuple[int, ...] = eqx.field(static=True, default=())
 
     def prepare(self, model, x, z) -> tuple[Any, ...]:
         return tuple(one.prepare(model, x, z) for one in self.criteria)

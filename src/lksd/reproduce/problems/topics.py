@@ -127,8 +127,11 @@ def scores(
     kind: str, model: LDA, pair: list[LDA], x: np.ndarray, seed: int, lengths: Lengths
 ) -> Scored:
     """lksd: as the paper; rb: its operator with Rao-Blackwellised ratios; order: in the models'
-    order too; ours: the default.
+    order too; ours: the default; conditional: its losses.
     """
+    if kind == "conditional":
+        losses = estimate_scores(model, x, criteria=kind, seed=seed, progress=False).losses
+        return Scored((losses[:, 0],))  # type: ignore[index]
     ordered = discrete_operators(*pair)
     difference = DISCRETE["difference"]
     operators: dict[str, tuple[SteinOperator, ...]] = {
@@ -152,7 +155,7 @@ def prior(delta_p: float, delta_q: float) -> tuple[Label, Label]:
     return (delta_p, 0.0), (delta_q, 0.0)
 
 
-METHODS, OURS = ("mmd-imq", "lksd-imq"), ("rb-imq", "order-imq", "ours")
+METHODS, OURS = ("mmd-imq", "lksd-imq"), ("rb-imq", "order-imq", "ours", "conditional")
 SIZES = (100, 200, 300, 400, 500)
 SHARES = tuple(f"{0.05 * step + 0.01:.2f}" for step in range(1, 11))
 SCALES = tuple(f"{10.0**power:g}" for power in range(-6, 4))
