@@ -17,6 +17,7 @@ from ._validation import (
     check_reals,
     in_columns,
 )
+from .adapters.recognition import EXPECTED, adapter_for, recognise
 from .criteria import KSD, Additive, Fisher
 from .criteria.choice import Choice, choose_criteria, locate_criteria
 from .criteria.identity import lacks_identity
@@ -106,12 +107,10 @@ class Problem:
         """
         decision, chains, reading, run = options
         paper = preset is not None
-        for name, model in named.by(named.arguments).items():
+        for number, (name, model) in enumerate(named.by(named.arguments).items()):
             if not isinstance(model, (LatentVariableModel, ScoreEstimate)):
-                raise TypeError(
-                    f"{name}: expected a lksd.models.LatentVariableModel or a ScoreEstimate; got "
-                    f"{model!r}. Give an instance."
-                )
+                before, after = named.models[:number], named.models[number + 1 :]
+                named = named._replace(models=(*before, read_model(name, model), *after))
         domain, data, models = read_data(x, named.by(named.arguments), reading, least)
         if decision.pairs is not None:
             pairs_of(decision.pairs, len(data.values))  # which refuses too few
@@ -294,6 +293,15 @@ class Problem:
             not losses_alone,
         )
         return common.of(model, support, setup)
+
+
+def read_model(name: str, model: Any) -> LatentVariableModel:
+    """A fitted object of another package as the model that it is."""
+    if (found := recognise(model)) is None:
+        raise TypeError(
+            f"{name}: expected {EXPECTED}, or a ScoreEstimate; got {model!r}. {adapter_for(model)}"
+        )
+    return found
 
 
 def read_holdout(domain: Domain, data: Observations, holdout: Any) -> Any:

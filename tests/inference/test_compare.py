@@ -129,7 +129,7 @@ def test_goodness_of_fit():
         (
             lambda x, p, q: ksd.compare(x, p, 3),
             TypeError,
-            "q: expected a lksd.models.LatentVariableModel or a ScoreEstimate",
+            "q: expected a lksd.models.LatentVariableModel, or a fitted model",
         ),
         (
             lambda x, p, q: ksd.compare(x, p, q, operator="barker"),

@@ -24,3 +24,15 @@ def recognise(value: Any) -> LatentVariableModel | None:
         return value
     reader = READERS.get(type(value).__module__.partition(".")[0])
     return None if reader is None else reader(value)
+
+
+def adapter_for(value: Any) -> str:
+    """What to do with an object that is not a model by itself."""
+    package = type(value).__module__.partition(".")[0]
+    if package in ("pymc", "numpyro"):
+        return f"Read it with lksd.adapters.from_{package}."
+    if isinstance(value, type):
+        return "Give an instance."
+    if callable(value):
+        return "Read a NumPyro program with lksd.adapters.from_numpyro."
+    return "Give an instance."

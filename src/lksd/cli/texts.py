@@ -68,7 +68,8 @@ def split(
         f"documents"
     )
     if len(kept) < len(texts):
-        said += f"; {len(texts) - len(kept):,} documents without such words are left out"
+        lost = len(texts) - len(kept)
+        said += f"; {lost:,} document{'s' * (lost > 1)} without such words left out"
     called = None if titles is None else tuple(titles[number] for number in kept)
     return Corpus([documents[number] for number in kept], called, said)
 
