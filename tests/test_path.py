@@ -52,10 +52,10 @@ def topics():
     ("problem", "options", "most"),
     [
         (factors, KERNEL_TEST, (190, 218, 28)),
-        (factors, {}, (221, 265, 33)),
-        (topics, KERNEL_TEST, (237, 291, 34)),
-        (topics, {}, (277, 355, 41)),
-        (topics, KERNEL_TEST | FEW | {"exact": False}, (273, 363, 41)),
+        (factors, {}, (222, 268, 33)),
+        (topics, KERNEL_TEST, (238, 292, 34)),
+        (topics, {}, (279, 361, 41)),
+        (topics, KERNEL_TEST | FEW | {"exact": False}, (276, 368, 41)),
     ],
     ids=["exact", "exact-two-criteria", "topics", "topics-two-criteria", "topics-by-chains"],
 )
