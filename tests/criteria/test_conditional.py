@@ -137,7 +137,8 @@ def test_the_beta_binomial(trials):
         total = 0.0
         for d in range(len(x)):
             for step in (1, -1):
-                other = (*x[:d], (x[d] + step) % (trials + 1), *x[d + 1 :])
+                value = min(max(x[d] + step, 0), trials)  # itself, where there is no other
+                other = (*x[:d], value, *x[d + 1 :])
                 total += np.log1p(probability(other) / probability(tuple(x)))
         return total
 
@@ -150,18 +151,31 @@ def test_the_beta_binomial(trials):
 
 
 def test_the_pairwise_form_is_proper():
-    """By enumeration, the mean under r of log(1 + p(v) / p(x)) over both neighbours is smallest
-    for p = r.
+    """By enumeration, the mean under r of log(1 + p(v) / p(x)) over the neighbours is smallest for
+    p = r.
     """
     rng = np.random.default_rng(656)
     r = rng.dirichlet(np.ones(7))
 
     def mean(p):
-        return sum(r[x] * np.log1p(p[(x + step) % 7] / p[x]) for x in range(7) for step in (1, -1))
+        pairs = [(x, x + step) for x in range(7) for step in (1, -1) if 0 <= x + step < 7]
+        return sum(r[x] * np.log1p(p[v] / p[x]) for x, v in pairs)
 
     others = [rng.dirichlet(np.ones(7)) for _ in range(200)]
     near = [0.95 * r + 0.05 * one for one in others]
     assert all(mean(one) > mean(r) for one in (*others, *near))
+
+
+def test_the_pairwise_form_by_chains_also_at_the_ends():
+    """Draws given the smallest value say nothing about the largest, so that the two must not be
+    neighbours.
+    """
+    model, x = lksd.models.BetaBinomial(40, 2.5, 2.0), np.repeat(np.arange(41), 5)[:, None]
+    wanted = lksd.estimate_scores(model, x, criteria="conditional", exact=True).losses[:, 0]
+    found = lksd.estimate_scores(model, x, criteria="conditional", exact=False)
+    z = (found.losses[:, 0] - wanted) / found.loss_errors[:, 0]
+    assert 0.6 < np.mean(z**2) < 1.6
+    assert np.abs(z).max() < 5
 
 
 def test_an_edge_of_a_graph_given_the_others():
