@@ -7,6 +7,7 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 import numpy as np
+import power_problems
 import pytest
 from scipy import special, stats
 
@@ -86,6 +87,22 @@ def test_topics_by_dynamic_programming():
         z.append((found.losses[:, 0] - wanted) / found.loss_errors[:, 0])
     assert 0.6 < np.mean(np.square(z)) < 1.5
     assert abs(np.mean(z)) < 4 / np.sqrt(np.size(z))
+
+
+def test_exact_topics_by_another_dynamic_programme():
+    """K = 3 and 50 words: the probabilities of the document with every word in every place."""
+    rng = np.random.default_rng(181)
+    model = lksd.models.LDA([0.2, 0.3, 0.5], rng.dirichlet(np.full(12, 0.5), 3))
+    x = rng.choice(12, (2, 50), p=rng.dirichlet(np.ones(3)) @ model.topics)
+    wanted = []
+    for words in x:
+        replaced = np.tile(words, (50, 12, 1))
+        replaced[np.arange(50), :, np.arange(50)] = np.arange(12)
+        logs = power_problems.document_log_densities(model, replaced.reshape(-1, 50))
+        own = power_problems.document_log_densities(model, words[None])
+        wanted.append(np.sum(special.logsumexp(logs.reshape(50, 12), axis=1) - own))
+    found = lksd.estimate_scores(model, x, criteria="conditional", exact=True)
+    np.testing.assert_allclose(found.losses[:, 0], wanted, rtol=1e-9)
 
 
 def test_documents_of_any_length():
