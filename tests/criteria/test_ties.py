@@ -46,6 +46,13 @@ def test_level_of_losses_by_chains(tie, n):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tie", ties.skewed_ties(), ids=str)
+def test_level_of_skewed_differences(tie):
+    """At n = 100 a tenth of the samples reject on one side; at 1,000 the level is kept."""
+    study(tie, 1_000, CHAIN_TRIALS, MOST_BY_CHAINS)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ties.LAWS_OF_MANY)
 def test_level_of_many_observations(name):
     """5,000, in which the bias of a logarithm would show; and the bias of the mean difference in
