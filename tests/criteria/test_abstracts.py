@@ -9,7 +9,8 @@ import lksd
 
 # of chains that did not converge
 pytestmark = pytest.mark.filterwarnings("ignore::lksd.LksdWarning")
-TOPICS, SPLITS, SWEEPS, TRAINING = (5, 20, 100), 5, 300, 1_500
+TOPICS, SPLITS, SWEEPS = (5, 20, 100), 5, 300
+TRAINING, HELD_OUT = 1_500, 60
 CLEAR, AGREEING = 3, 12  # standard errors; comparisons of 15 in which the directions agree
 
 
@@ -22,7 +23,7 @@ def models_of(split: int) -> tuple[dict[str, lksd.models.LDA], list[list[int]]]:
     }
     vocabulary = found[str(TOPICS[0])].vocabulary
     numbers = {word: number for number, word in enumerate(vocabulary.words)}
-    documents = [[numbers[word] for word in words if word in numbers] for words in texts]
+    documents = [[numbers[word] for word in words if word in numbers] for words in texts[:HELD_OUT]]
     return {name: model.over(vocabulary) for name, model in found.items()}, documents
 
 
