@@ -14,6 +14,7 @@ from lksd.models.simulation import draw
 # of chains that did not converge
 pytestmark = pytest.mark.filterwarnings("ignore::lksd.LksdWarning")
 OBSERVATIONS, SEEDS = 200, 10
+DRAWS = 400  # the default
 MIXTURE = lksd.models.GaussianMixture(
     [0.5, 0.3, 0.2],
     1.2 * np.random.default_rng(0).normal(size=(3, 4)),
@@ -59,18 +60,18 @@ def test_fisher_losses(name):
     model, data, options = CASES[name]
     x = data(model)
     wanted = exact_losses(model, x, x.var(0, ddof=1))
-    z, off = [], {200: [], 100: []}
+    z, off = [], {DRAWS: [], DRAWS // 2: []}
     for seed in range(SEEDS):
         for draws, kept in off.items():
             found = lksd.estimate_scores(
                 model, x, criteria="fisher", exact=False, draws=draws, seed=seed, **options
             )
             kept.append(found.losses[:, 0] - wanted)
-            if draws == 200:
+            if draws == DRAWS:
                 z.append(kept[-1] / found.loss_errors[:, 0])
     squares = float(np.mean(np.square(z)))
     means = {draws: np.mean(kept, 0) for draws, kept in off.items()}  # over the seeds
-    moved = means[100] - means[200]
+    moved = means[DRAWS // 2] - means[DRAWS]
     ratio = moved.mean() / (moved.std(ddof=1) / np.sqrt(OBSERVATIONS))
     print(f"\nFisher by chains | {name} | mean z^2 {squares:.2f} | half the draws: z = {ratio:.1f}")
     assert 0.75 < squares < 1.3
