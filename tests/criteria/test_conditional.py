@@ -7,6 +7,7 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 import numpy as np
+import power_problems
 import pytest
 from scipy import special, stats
 
@@ -88,6 +89,22 @@ def test_topics_by_dynamic_programming():
     assert abs(np.mean(z)) < 4 / np.sqrt(np.size(z))
 
 
+def test_exact_topics_by_another_dynamic_programme():
+    """K = 3 and 50 words: the probabilities of the document with every word in every place."""
+    rng = np.random.default_rng(181)
+    model = lksd.models.LDA([0.2, 0.3, 0.5], rng.dirichlet(np.full(12, 0.5), 3))
+    x = rng.choice(12, (2, 50), p=rng.dirichlet(np.ones(3)) @ model.topics)
+    wanted = []
+    for words in x:
+        replaced = np.tile(words, (50, 12, 1))
+        replaced[np.arange(50), :, np.arange(50)] = np.arange(12)
+        logs = power_problems.document_log_densities(model, replaced.reshape(-1, 50))
+        own = power_problems.document_log_densities(model, words[None])
+        wanted.append(np.sum(special.logsumexp(logs.reshape(50, 12), axis=1) - own))
+    found = lksd.estimate_scores(model, x, criteria="conditional", exact=True)
+    np.testing.assert_allclose(found.losses[:, 0], wanted, rtol=1e-9)
+
+
 def test_documents_of_any_length():
     rng = np.random.default_rng(598)
     topics = rng.dirichlet(np.ones(11), 2)
@@ -137,7 +154,8 @@ def test_the_beta_binomial(trials):
         total = 0.0
         for d in range(len(x)):
             for step in (1, -1):
-                other = (*x[:d], (x[d] + step) % (trials + 1), *x[d + 1 :])
+                value = min(max(x[d] + step, 0), trials)  # itself, where there is no other
+                other = (*x[:d], value, *x[d + 1 :])
                 total += np.log1p(probability(other) / probability(tuple(x)))
         return total
 
@@ -150,18 +168,31 @@ def test_the_beta_binomial(trials):
 
 
 def test_the_pairwise_form_is_proper():
-    """By enumeration, the mean under r of log(1 + p(v) / p(x)) over both neighbours is smallest
-    for p = r.
+    """By enumeration, the mean under r of log(1 + p(v) / p(x)) over the neighbours is smallest for
+    p = r.
     """
     rng = np.random.default_rng(656)
     r = rng.dirichlet(np.ones(7))
 
     def mean(p):
-        return sum(r[x] * np.log1p(p[(x + step) % 7] / p[x]) for x in range(7) for step in (1, -1))
+        pairs = [(x, x + step) for x in range(7) for step in (1, -1) if 0 <= x + step < 7]
+        return sum(r[x] * np.log1p(p[v] / p[x]) for x, v in pairs)
 
     others = [rng.dirichlet(np.ones(7)) for _ in range(200)]
     near = [0.95 * r + 0.05 * one for one in others]
     assert all(mean(one) > mean(r) for one in (*others, *near))
+
+
+def test_the_pairwise_form_by_chains_also_at_the_ends():
+    """Draws given the smallest value say nothing about the largest, so that the two must not be
+    neighbours.
+    """
+    model, x = lksd.models.BetaBinomial(40, 2.5, 2.0), np.repeat(np.arange(41), 5)[:, None]
+    wanted = lksd.estimate_scores(model, x, criteria="conditional", exact=True).losses[:, 0]
+    found = lksd.estimate_scores(model, x, criteria="conditional", exact=False)
+    z = (found.losses[:, 0] - wanted) / found.loss_errors[:, 0]
+    assert 0.6 < np.mean(z**2) < 1.6
+    assert np.abs(z).max() < 5
 
 
 def test_an_edge_of_a_graph_given_the_others():

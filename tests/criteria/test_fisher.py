@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scale_mixture import ScaleMixture, by_differentiation, fisher_losses, log_density
 from scipy import stats
 
 import lksd
@@ -17,25 +18,7 @@ WEIGHT = RNG.normal(size=(6, 2))
 X = RNG.normal(size=(200, 2)) @ WEIGHT.T + RNG.normal(size=(200, 6))
 
 
-class Scale(lksd.models.LatentVariableModel):
-    """x given z is N(0, e^{2z} I): its density is an integral over one number."""
-
-    spread: float = 0.5
-    dim: int = 2
-
-    def log_prior(self, z):
-        return -(z**2) / (2 * self.spread**2)
-
-    def log_likelihood(self, x, z):
-        return -self.dim * z - jnp.sum(x**2) * jnp.exp(-2 * z) / 2
-
-    def sample(self, key):
-        key_z, key_x = jax.random.split(key)
-        z = self.spread * jax.random.normal(key_z)
-        return z, jnp.exp(z) * jax.random.normal(key_x, (self.dim,))
-
-
-class Laplace(Scale):
+class Laplace(ScaleMixture):
     """A likelihood with a kink."""
 
     def log_likelihood(self, x, z):
@@ -91,27 +74,6 @@ def gaussian_fisher(x, mean, covariance, metric):
     return score**2 @ metric - 2 * metric @ np.diag(precision)
 
 
-def by_differentiation(log_density, x, metric):
-    """s'M s + 2 tr(M H) of a density."""
-
-    def one(point):
-        slope = jax.grad(log_density)(point)
-        return jnp.sum(metric * slope**2) + 2 * jnp.sum(
-            metric * jnp.diag(jax.hessian(log_density)(point))
-        )
-
-    with jax.enable_x64(True):
-        return np.asarray(jax.vmap(one)(jnp.asarray(x, jnp.float64)))
-
-
-def scale_log_density(model, x):
-    """By the trapezoidal rule, up to a constant."""
-    nodes = model.spread * jnp.linspace(-8.0, 8.0, 2_001)
-    return jax.nn.logsumexp(
-        jax.vmap(lambda z: model.log_likelihood(x, z) + model.log_prior(z))(nodes)
-    )
-
-
 EXACT = {
     "PPCA": (lksd.models.PPCA(WEIGHT, 0.8), np.zeros(6), WEIGHT @ WEIGHT.T + 0.64 * np.eye(6)),
     "factor analysis": (
@@ -160,7 +122,7 @@ def moved_gamma_log_density(model, u):
 MEANS = np.random.default_rng(5).normal(size=(3, 4))
 # models, their log densities in the coordinates of the test, and these coordinates
 CHAINS = {
-    "scale mixture": (Scale(), scale_log_density, np.asarray),
+    "scale mixture": (ScaleMixture(), log_density, np.asarray),
     "positive": (Gamma(), moved_gamma_log_density, np.log),
     "bent": (Bent(), bent_log_density, np.asarray),
     "mixture": (
@@ -173,10 +135,10 @@ CHAINS = {
 
 def errors_of(name, n, seeds):
     """The errors of losses by chains, and their ratios to the standard errors."""
-    model, log_density, coordinates = CHAINS[name]
+    model, density, coordinates = CHAINS[name]
     x = draw(model, n, 3)
     u = coordinates(x)
-    wanted = by_differentiation(lambda v: log_density(model, v), u, u.var(0, ddof=1))
+    wanted = by_differentiation(lambda v: density(model, v), u, u.var(0, ddof=1))
     found = [
         lksd.estimate_scores(model, x, criteria="fisher", exact=False, seed=seed) for seed in seeds
     ]
@@ -211,7 +173,7 @@ def test_control_variates_of_high_degree_give_way_where_they_fail(monkeypatch):
 def test_fewer_draws_move_no_loss():
     """There is no bias of order 1 / m."""
     rng = np.random.default_rng(468)
-    model, x = Scale(), rng.standard_t(4, size=(60, 2))
+    model, x = ScaleMixture(), rng.standard_t(4, size=(60, 2))
     moved = []
     for seed in range(6):
         long, short = (
@@ -249,7 +211,7 @@ def test_the_true_model_has_the_smallest_mean():
 def test_what_does_not_change_with_the_draw_is_computed_once():
     x, z = jnp.ones(6), jnp.ones(2)
     criterion = lksd.criteria.Fisher(np.ones(6))
-    ppca, scale = EXACT["PPCA"][0], Scale(dim=6)
+    ppca, scale = EXACT["PPCA"][0], ScaleMixture(dim=6)
 
     def trace(model):
         def at(z):
@@ -300,9 +262,9 @@ def test_columns_in_another_order_are_matched_by_name():
 def test_many_columns_are_probed_with_an_unbiased_trace():
     """Hutchinson's probes beyond 128 columns: errors that count them."""
     rng = np.random.default_rng(738)
-    model, x = Scale(dim=150), rng.normal(size=(40, 150))
+    model, x = ScaleMixture(dim=150), rng.normal(size=(40, 150))
     metric = np.ones(150)
-    wanted = by_differentiation(lambda y: scale_log_density(model, y), x, metric)
+    wanted = fisher_losses(model, x, metric)
     found = lksd.estimate_scores(model, x, criteria=lksd.criteria.Fisher(metric))
     z = (found.losses[:, 0] - wanted) / found.loss_errors[:, 0]
     assert stats.kstest(z, "norm").pvalue > 1e-3

@@ -23,12 +23,12 @@ def split_of(number: int) -> tuple[list[list[str]], list[list[str]]]:
     return shuffled[:TRAINING], others[:HELD_OUT]
 
 
-def by_tomotopy(training: list[list[str]], topics: int, seed: int) -> LDA:
+def by_tomotopy(training: list[list[str]], topics: int, seed: int, sweeps: int = 1_000) -> LDA:
     tomotopy = pytest.importorskip("tomotopy")
     model = tomotopy.LDAModel(k=topics, min_cf=RARE, seed=seed)
     for words in training:
         model.add_doc(words)
-    model.train(1_000, workers=1)
+    model.train(sweeps, workers=1)
     return lksd.adapters.from_tomotopy(model)
 
 

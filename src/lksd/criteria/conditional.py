@@ -20,8 +20,10 @@ class Conditional(Additive):
     It needs ratios of probabilities alone: 1 / p(x_d | x_-d) is the sum over all values v of
     p(x with x_d -> v) / p(x). Where the models do not offer that sum and there are many values, it
     is the pairwise form: the sum of log(1 + p(x with x_d -> v) / p(x)) over the two neighbours v of
-    x_d, which is as proper, since each pair is seen from both of its ends. The logarithm of a mean
-    over draws is corrected for its bias by the jackknife over chains.
+    x_d, which is as proper, since each pair is seen from both of its ends. The smallest and the
+    largest value have one neighbour, and log 2 stands for the other in every model: they are no
+    neighbours of each other, since draws given the one say nothing about the other. The logarithm
+    of a mean over draws is corrected for its bias by the jackknife over chains.
     """
 
     name: ClassVar[str] = "conditional"
@@ -40,11 +42,11 @@ class Conditional(Additive):
 
     @property
     def basis(self):
-        return "both neighbours of each value" if self.pairwise else "all values"
+        return "the neighbours of each value" if self.pairwise else "all values"
 
     def targets(self, model: Any, x: np.ndarray) -> np.ndarray:
         if self.pairwise:
-            steps = np.stack([x + 1, x - 1], -1) % model.n_values
+            steps = np.stack([x + 1, x - 1], -1).clip(0, model.n_values - 1)
         elif isinstance(model, SumsValues):
             steps = np.full((*x.shape, 1), ANY)
         else:
