@@ -109,7 +109,7 @@ def test_scores_have_the_same_digits(client, problem, monkeypatch):
 def recorder(amounts):
     @contextmanager
     def track(label, total):
-        yield amounts.append
+        yield amounts.append if label == "chains" else lambda amount: None
 
     return track
 

@@ -32,7 +32,7 @@ FEW = OPTIONS | {"batch_size": 16}
 
 
 class Counting(Engine):
-    """This process, with the observations that ran."""
+    """This process, with the observations whose chains ran."""
 
     workers, backend, memory = 1, "cpu", None
 
@@ -43,7 +43,8 @@ class Counting(Engine):
         for item, found in zip(
             items := list(items), Local().map(setup, shared, items, 1), strict=True
         ):
-            self.rows += len(item[0].x) if isinstance(item, tuple) else 0  # others are tiles
+            chains = getattr(shared, "label", "") == "chains"  # others are tiles, or simulations
+            self.rows += len(item[0].x) if chains else 0
             yield found
 
 

@@ -211,7 +211,13 @@ def begun(initial, seed=0):
     """Where chains that never move begin, from their conditional scores."""
     frozen = MALA(step_size=1e-30)
     found = sampled(
-        x=np.repeat(X[:1], 400, 0), sampler=frozen, warmup=0, draws=1, initial=initial, seed=seed
+        x=np.repeat(X[:1], 400, 0),
+        sampler=frozen,
+        warmup=0,
+        draws=1,
+        initial=initial,
+        seed=seed,
+        control_variates="none",  # nothing is run again
     )
     mean = X[:1] + found.score * float(MODEL.noise_scale) ** 2
     return np.linalg.lstsq(MODEL.weight, (mean - MODEL.mean).T, rcond=None)[0].T

@@ -58,6 +58,7 @@ class Work(NamedTuple):
     plan: Any
     keep: Callable
     kept: Any
+    label: str = "chains"  # in the progress line
 
 
 class Run(NamedTuple):
@@ -129,7 +130,7 @@ def in_batches(work: Work, groups: Groups, setup: Setup) -> list[Any]:
     given = [(to_numpy(points), keys) for points, keys in groups]
     results = [Results(len(points.x)) for points, _ in groups]
     left, stages = [np.arange(len(points.x)) for points, _ in groups], {}
-    with track("chains", total) as advance:
+    with track(work.label, total) as advance:
         for number, (points, keys) in enumerate(groups):
             if setup.checkpoint is None:
                 break

@@ -45,7 +45,8 @@ def better_points(
     """
     if model.any_length or not isinstance(model, Simulates):
         return tuple(np.zeros((len(own), 0)) for own in ids)
-    work = Work(simulated, (model,), Plan(1, 0, 1, DRAWS, 0), Found._make, Found(0, 0))
+    plan, label = Plan(1, 0, 1, DRAWS, 0), "simulated latents"
+    work = Work(simulated, (model,), plan, Found._make, Found(0, 0), label)
     looks = [looked_at(run.level) for run in every]
     given = []
     for (points, _), own, rows in zip(groups, ids, looks, strict=True):
@@ -70,7 +71,8 @@ def better_of(found: Found, run: Run, rows: np.ndarray) -> np.ndarray:
     order = np.argsort(found.level, kind="stable")  # the best of a row comes last, and stays
     level, point = np.empty(len(run.level)), np.empty((len(run.level), found.point.shape[1]))
     level[rows[order]], point[rows[order]] = found.level[order], found.point[order]
-    excess = level - run.level - point.shape[1] / 2
+    with np.errstate(invalid="ignore"):  # where neither can explain the observation
+        excess = level - run.level - point.shape[1] / 2
     return np.where(excess[:, None] > MARGIN, point, np.nan)
 
 
