@@ -119,17 +119,11 @@ def moved_gamma_log_density(model, u):
     return model.log_density(jnp.exp(u)) + jnp.sum(u)
 
 
-MEANS = np.random.default_rng(5).normal(size=(3, 4))
 # models, their log densities in the coordinates of the test, and these coordinates
 CHAINS = {
     "scale mixture": (ScaleMixture(), log_density, np.asarray),
     "positive": (Gamma(), moved_gamma_log_density, np.log),
     "bent": (Bent(), bent_log_density, np.asarray),
-    "mixture": (
-        lksd.models.GaussianMixture([0.5, 0.3, 0.2], MEANS, np.stack([np.eye(4)] * 3)),
-        lambda model, x: model.log_marginal(x),
-        np.asarray,
-    ),
 }
 
 
@@ -155,9 +149,8 @@ def test_errors_by_chains_are_honest(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["scale mixture", "positive", "mixture"])
-def test_errors_by_chains_are_honest_at_length(name):
-    assert HONEST[0] < np.mean(errors_of(name, 200, range(10))[1] ** 2) < HONEST[1]
+def test_errors_of_positive_data_are_honest_at_length():
+    assert HONEST[0] < np.mean(errors_of("positive", 200, range(10))[1] ** 2) < HONEST[1]
 
 
 def test_control_variates_of_high_degree_give_way_where_they_fail(monkeypatch):
