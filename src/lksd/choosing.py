@@ -7,26 +7,39 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ._keywords import ChooseKeywords, verb
-from ._validation import MINIMUM_OBSERVATIONS, check_choice, check_count, check_finite, to_numpy
-from .crossfit import CrossFit, Partitions, Scores, cross_fit
+from ._validation import (
+    MINIMUM_OBSERVATIONS,
+    check_choice,
+    check_count,
+    check_finite,
+    check_integers,
+    column_names,
+    to_numpy,
+)
+from .crossfit import CrossFit, Failure, Partitions, Scores, cross_fit
 from .domains.reals import row_names
 from .engines import opened, track
+from .fitting.base import Fit
 from .fitting.fits import Fits
-from .fitting.procedures import as_procedure
+from .fitting.procedures import Procedure, as_procedure
 from .inference.chains import chain_doubts
 from .inference.doubts import row_doubts
 from .inference.losses import Losses
 from .inference.ranking import best_of, case_of_ranking, rank_losses
 from .inference.verdicts import data_alone
+from .models import GaussianMixture
 from .options import Options
 from .problem import Findings
 from .results.base import as_settings, read_only
 from .results.choice import LISTED, Choice
+from .results.ranking import list_names
 from .scores.checkpoint import as_checkpoint
 from .statistics.folds import centre_within, spread_pvalue
 
+COLLAPSED = 1e-3  # of a column's variance, in a component
 UNSTABLE = 1e-3  # the level at which folds are said to differ by more than chance
 
 
@@ -89,6 +102,10 @@ def choose(
     options = Options.read(choose, keywords).two_sided()
     check_choice("failures", failures, ("leave out", "raise"))
     partitions = Partitions.read(check_rows(x), folds, repeats, options.run.seed)
+    given = options
+    if isinstance(fit, str) and fit == "topics":
+        x = as_documents(x, options.reading.counts)
+        options = options._replace(reading=replace(options.reading, counts=None))
     procedure = as_procedure(x, fit, candidates, names)
     work = CrossFit(x, procedure, partitions, criterion, options, check, failures == "raise")
     kept = Fits.open(as_checkpoint(options.run.checkpoint), x, procedure, partitions)
@@ -101,6 +118,9 @@ def choose(
         result = conclude_choice(work, cross_fit(work, engine, kept, advance))
         final = work.fit_to_all(result.simplest)
         advance(1)
+    if isinstance(final, Failure):  # what was found of the candidates stays
+        reason = f"it cannot be fitted to all observations, so there is no model: {final.reason}"
+        final = Fit(None, (reason.removesuffix("."),))  # type: ignore[arg-type]
     chosen = {"fit": fit, "candidates": list(procedure.labels), "folds": folds, "repeats": repeats}
     chosen |= {"criterion": criterion, "failures": failures, "check": check}
     return replace(
@@ -108,7 +128,7 @@ def choose(
         model=final.model,
         topics=top_words(final.model),
         notes=(*result.notes, *(f"{result.simplest}: {note}." for note in final.notes)),
-        settings=as_settings(chosen | options.of(choose)),
+        settings=as_settings(chosen | given.of(choose)),
     )
 
 
@@ -122,6 +142,22 @@ def check_rows(x: Any) -> int:
     if shape and not hasattr(x, "tocsr"):
         check_finite("x", to_numpy("x", x))
     return n
+
+
+def as_documents(x: Any, counts: bool | None) -> Any:
+    """A table of counts as a sparse matrix, or as documents of the words that name its columns; a
+    table of ids as lists of them.
+    """
+    if counts is None or not hasattr(x, "shape") or hasattr(x, "tocsr"):
+        return x
+    values, words = check_integers("x", x), column_names(x)
+    if not counts:
+        return [row[row >= 0].tolist() for row in values]
+    if (values < 0).any():
+        raise ValueError("x: expected counts of at least 0; got a negative one. Check the data.")
+    return (
+        csr_array(values) if words is None else [np.repeat(words, row).tolist() for row in values]
+    )
 
 
 def conclude_choice(work: CrossFit, scores: Scores) -> Choice:
@@ -164,10 +200,49 @@ def conclude_choice(work: CrossFit, scores: Scores) -> Choice:
         labels=row_names(work.x),
         notes=tuple(dict.fromkeys(notes)),
     )
-    if result.best == scores.labels[-1] and work.procedure.noun:
-        more = f"{result.best} is the largest candidate: more {result.noun}s may fit better still."
-        result = replace(result, notes=(*result.notes, more))
-    return result
+    result = replace(result, notes=(*result.notes, *order_notes(result, work.procedure)))
+    return with_collapsed(result, scores)
+
+
+def order_notes(result: Choice, procedure: Procedure) -> list[str]:
+    """Of the best candidate at the edge, and of candidates that do not go up."""
+    if not procedure.noun:
+        return []
+    numbers = [float(one) for one in procedure.short_labels]
+    best = float(result.short_name(result.best))
+    notes = []
+    if best == max(numbers):
+        notes.append(
+            f"{result.best} is the largest candidate: more {result.noun}s may fit better still."
+        )
+    if numbers != sorted(numbers):
+        notes.append("the candidates do not go up; the first of them counts as the simplest.")
+    return notes
+
+
+def with_collapsed(result: Choice, scores: Scores) -> Choice:
+    """Without a verdict where the best are mixtures with components on single values, at which
+    densities grow without bound.
+    """
+    found: dict[str, None] = {}
+    for part in scores.parts:
+        models = zip(part.problem.named.names, part.problem.named.models, strict=True)
+        spread = np.var(part.problem.holdout, axis=0) if part.problem.holdout is not None else None
+        for name, model in models:
+            if isinstance(model, GaussianMixture) and spread is not None:
+                own = np.diagonal(np.asarray(model.covariances), axis1=1, axis2=2)
+                found |= {name: None} if (own < COLLAPSED * spread).any() else {}
+    if not found:
+        return result
+    said = (
+        f"components of {list_names(tuple(found))} shrink onto single values of a column, where "
+        "their density grows without bound"
+    )
+    if result.withheld is not None or not set(found) & set(result.confidence_set):
+        return replace(result, notes=(*result.notes, f"{said}."))
+    reason = f"{said}. Values that recur, as those of questionnaires, need a model of integers."
+    ranking = replace(result.ranking, withheld=reason, reject=False)
+    return replace(result, ranking=ranking, withheld=reason, reject=False)
 
 
 def out_of_fold_values(scores: Scores, fold: np.ndarray) -> np.ndarray:

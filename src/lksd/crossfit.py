@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._text import reason_of
+from ._text import line_of, reason_of
 from ._validation import column_names
 from .criteria import Criterion
 from .engines import Engine
@@ -53,10 +53,10 @@ class Partitions(NamedTuple):
     @classmethod
     def read(cls, n: int, folds: Any, repeats: Any, seed: int) -> Partitions:
         folds, repeats = check_steps("folds", folds, 2), check_steps("repeats", repeats, 1)
-        if folds > n:
+        if folds > n // 2:
             raise ValueError(
-                f"folds: expected at most as many as there are observations, {n}; got {folds}. Ask "
-                "for fewer."
+                f"folds: expected at most {n // 2}, so that each has two of the {n} observations "
+                f"or more, whose spread tells the error; got {folds}. Ask for fewer."
             )
         every = [assign_folds(n, folds, seed, repeat) for repeat in range(repeats)]
         return cls(np.stack(every), folds, seed)
@@ -94,7 +94,8 @@ def fitter(shared: tuple[Any, Any, tuple[Any, ...]]) -> Callable[[Unit], Fit | F
         try:
             return fit(take(x, unit.train), candidates[unit.candidate], unit.seed)
         except Exception as error:  # of the caller's code, or of another package
-            return Failure(reason_of(error))
+            ours = isinstance(error, (ValueError, TypeError)) and line_of(error) is None
+            return Failure(str(error) if ours else reason_of(error))
 
     return run
 
@@ -149,15 +150,12 @@ class CrossFit(NamedTuple):
                 kept.write(unit.number, found)
             yield found
 
-    def fit_to_all(self, label: str) -> Fit:
+    def fit_to_all(self, label: str) -> Fit | Failure:
         """A candidate fitted to all observations."""
         candidate = self.procedure.labels.index(label)
         everything = np.arange(self.partitions.fold.shape[1])
         seed = self.partitions.seed_of(candidate)
-        found = fitter(self.shared)(Unit(-1, candidate, seed, everything))
-        if isinstance(found, Failure):
-            raise ValueError(f"{label}: it cannot be fitted to all observations: {found.reason}")
-        return found
+        return fitter(self.shared)(Unit(-1, candidate, seed, everything))
 
     def score(
         self,

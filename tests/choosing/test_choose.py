@@ -302,6 +302,65 @@ def test_a_candidate_that_fails_is_left_out_and_named():
         lksd.choose(X, fit, [2, 3], folds=3)
 
 
+def test_the_model_may_fail_where_the_candidates_did_not():
+    def fit(train, count):
+        if len(train) == len(X):
+            raise RuntimeError("too many")
+        return fit_ppca(train, count)
+
+    result = lksd.choose(X, fit, [1, 2], folds=3)
+    assert result.model is None
+    assert any("there is no model: too many" in note for note in result.notes)
+
+
+def test_left_out_candidates_are_in_the_sentence():
+    def fit(train, count):
+        if count == 3:
+            raise RuntimeError("no")
+        return fit_ppca(train, count)
+
+    assert lksd.choose(X, fit, [1, 2, 3]).sentence.endswith("; left out, since it failed: 3.")
+
+
+def test_components_on_single_values_withhold_the_verdict():
+    rng = np.random.default_rng(0)
+    answers = np.clip(np.round(3 + rng.normal(size=(300, 1)) + rng.normal(size=(300, 3))), 1, 5)
+    result = lksd.choose(answers, "mixture", [1, 4, 8], folds=3)
+    assert "shrink onto single values" in result.withheld
+    calm = lksd.choose(rng.normal(size=(150, 2)), "mixture", [1, 2], folds=3)
+    assert calm.withheld is None
+    assert not any("shrink" in note for note in calm.notes)
+
+
+def test_the_order_of_the_candidates_is_said():
+    result = lksd.choose(np.random.default_rng(0).normal(size=(80, 5)), "factors", [3, 2, 1])
+    assert any("do not go up" in note for note in result.notes)
+    assert not any("largest candidate" in note for note in result.notes)
+
+
+def test_tables_of_counts_and_of_ids():
+    counts = np.array([np.bincount(one, minlength=12) for one in DOCUMENTS])
+    with pytest.raises(ValueError, match="counts=True for counts"):
+        lksd.choose(counts, "topics", [1, 2])
+    given = {"folds": 3, **SHORT}
+    sparse_answer = lksd.choose(sparse.csr_array(counts), "topics", [1, 2], **given)
+    dense = lksd.choose(counts, "topics", [1, 2], counts=True, **given)
+    np.testing.assert_array_equal(dense.losses, sparse_answer.losses)
+    ids = lksd.choose(np.stack(DOCUMENTS), "topics", [1, 2], counts=False, **given)
+    lists = lksd.choose([one.tolist() for one in DOCUMENTS], "topics", [1, 2], **given)
+    np.testing.assert_array_equal(ids.losses, lists.losses)
+    frame = pandas.DataFrame(counts, columns=[f"w{i}" for i in range(12)])
+    named = lksd.choose(frame, "topics", [1, 2], counts=True, **given)
+    assert named.topics[0][0].startswith("w")
+
+
+def test_emissions_may_be_chosen():
+    x = np.random.default_rng(0).integers(5, size=(40, 6))
+    result = lksd.choose(x, "states", {"count": [1, 2], "emission": ["gaussian"]}, folds=2)
+    assert result.candidates == ("1 state (gaussian)", "2 states (gaussian)")
+    assert result.model.is_gaussian
+
+
 def test_a_candidate_that_cannot_be_scored_is_left_out_and_named():
     rng = np.random.default_rng(0)
     x = rng.integers(3, size=(40, 5))
@@ -324,7 +383,7 @@ def nothing(train, candidate):
     ("arguments", "options", "words"),
     [
         ((X[:3], fit_ppca, [1, 2]), {}, "at least 4 observations"),
-        ((X[:4], fit_ppca, [1, 2]), {}, "folds: expected at most as many"),
+        ((X[:4], fit_ppca, [1, 2]), {}, "folds: expected at most 2"),
         ((X, fit_ppca, [1, 2]), {"folds": 1}, "folds: expected an integer of at least 2"),
         ((X, fit_ppca, [1, 2]), {"repeats": 0}, "repeats: expected an integer"),
         ((X, fit_ppca, [1]), {}, "candidates: expected from 2"),
@@ -343,7 +402,9 @@ def nothing(train, candidate):
         ((X, nothing, [1, 2]), {}, "expected it to return a lksd.models.LatentVariableModel"),
         ((np.where(X > 3, np.nan, X), fit_ppca, [1, 2]), {}, "x: expected finite numbers"),
         ((7, fit_ppca, [1, 2]), {}, "x: expected observations"),
-        (([[1.5], [2]] * 4, "topics", [1, 2]), {}, "x: expected documents"),
+        (([[1.5], [2]] * 10, "topics", [1, 2]), {}, "x: expected documents"),
+        (([[1, 2], []] * 10, "states", [1, 2]), {}, "one is empty"),
+        (([["a", "b"], ["c"]] * 10, "states", [1, 2]), {}, "x: expected real numbers"),
     ],
 )
 def test_bad_input_gets_a_sentence(arguments, options, words):

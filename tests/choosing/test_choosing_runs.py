@@ -14,17 +14,17 @@ from terminal import on_terminal
 import lksd
 
 PROGRAM = """
-import json, pathlib, sys, time
+import json, os, pathlib, sys, time
 import numpy as np
 import lksd
 from lksd.fitting import fit_factors
 
-folder, slow = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+folder = pathlib.Path(sys.argv[1])
 
 def fit(train, count, seed):
     with (folder / "fits").open("a") as file:
         file.write("one\\n")
-    time.sleep(slow)
+    time.sleep(float(os.environ["SLOW"]))  # what a function reads must stay as it was
     return fit_factors(train, count, seed)
 
 x = np.random.default_rng(0).normal(size=(60, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
@@ -35,7 +35,8 @@ FITS = 3 * 4 + 1  # the last is that to all observations
 
 
 def run(folder, slow):
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder), str(slow)])
+    environment = os.environ | {"SLOW": str(slow)}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)], env=environment)
 
 
 def count_fits(folder):
@@ -82,6 +83,31 @@ def test_a_checkpoint_of_other_data_or_candidates_is_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match="checkpoint: expected one of the same data"):
             lksd.choose(*arguments, **({"folds": 2, "checkpoint": path} | options))
+
+
+def test_a_checkpoint_of_another_procedure_is_refused(tmp_path):
+    from sklearn.decomposition import PCA, FactorAnalysis
+    from sklearn.mixture import GaussianMixture
+
+    x = np.random.default_rng(0).normal(size=(40, 4))
+    scale = 1.0
+    first = {
+        "function": lambda train, k: PCA(k).fit(train),
+        "estimator": GaussianMixture(),
+        "value": lambda train, k: PCA(k).fit(scale * train),
+    }
+    second = {
+        "function": lambda train, k: FactorAnalysis(k).fit(train),
+        "estimator": GaussianMixture(covariance_type="diag"),
+        "value": first["value"],
+    }
+    for name in first:
+        path, scale = tmp_path / f"{name}.db", 1.0
+        lksd.choose(x, first[name], [1, 2], folds=2, checkpoint=path)
+        lksd.choose(x, first[name], [1, 2], folds=2, checkpoint=path)
+        scale = 2.0
+        with pytest.raises(ValueError, match="checkpoint: expected one of the same data"):
+            lksd.choose(x, second[name], [1, 2], folds=2, checkpoint=path)
 
 
 def test_the_same_digits_in_other_processes():

@@ -102,7 +102,10 @@ def test_documents_that_are_words_already(lksd_command, tmp_path):
         (("--family", "factors", "--candidates", "1-3"), "--candidates: expected whole numbers"),
         (("--family", "factors", "--candidates", "3:1"), "--candidates: expected a range"),
         (("--family", "factors", "--candidates", "2"), "candidates: expected from 2"),
-        (("--family", "factors", "--candidates", "1:3", "--text", "a"), "--text: expected with"),
+        (
+            ("--family", "factors", "--candidates", "1:3", "--text", "a"),
+            "--family: expected topics",
+        ),
         (("--family", "topics", "--candidates", "1:2", "--text", "z"), "--text: expected the"),
         (
             ("--family", "topics", "--candidates", "1:2", "--text", "a", "--min-documents", 900),
@@ -120,8 +123,11 @@ def test_documents_that_are_words_already(lksd_command, tmp_path):
             ("--family", "topics", "--candidates", "1:2", "--text", "a", "--title", "z"),
             "--title: expected one of",
         ),
-        (("--family", "factors", "--candidates", "1:3", "--folds", 200), "folds: expected at most"),
-        (("--family", "factors", "--candidates", "1:3", "--save", "m.txt"), "--out: expected"),
+        (
+            ("--family", "factors", "--candidates", "1:3", "--folds", 200),
+            "folds: expected at most 40",
+        ),
+        (("--family", "factors", "--candidates", "1:3", "--save", "m.txt"), "--save: expected"),
         (("--family", "factors", "--candidates", "1:3", "--criterion", "ksd"), "adds up"),
     ],
 )

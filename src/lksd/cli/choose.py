@@ -93,21 +93,23 @@ def choose_command(
     numbers = read_candidates(candidates)
     report = report and check_path(report)
     if save is not None:
-        check_out(save)
+        check_out(save, "--save")
     rule = named_or_own("--criterion", criterion, Criterion, "criteria")
-    titles = None
+    titles, notes = None, []
     if text is not None or data.is_dir():
         if family != "topics":
             raise ValueError(
-                f"--text: expected with --family topics; got {family}. Leave it out, or name "
-                "another family."
+                f"--family: expected topics for texts; got {family}. Give a table of numbers, or "
+                "--family topics."
             )
         x, titles, said = read_corpus(data, text, title, stop_words, min_documents)
         say(sentence(said))
+        notes.append(sentence(said))
     else:
         x = read_data(data, array, columns, field, header)
         for note in getattr(x, "notes", ()):
             say(f"Note: {sentence(note)}")
+            notes.append(sentence(note))
         x = named_documents(x, counts, drop_empty) if family == "topics" else as_table(x)
     if sys.stderr.isatty():
         size = x.shape[0] if hasattr(x, "shape") else len(x)
@@ -126,8 +128,22 @@ def choose_command(
         margin=margin,
         **options,
     )
-    settings = result.settings | {"data": str(data)}
-    result = replace(result, labels=titles or result.labels, settings=settings)
+    read: dict[str, Any] = {
+        "text": text,
+        "title": title,
+        "columns": columns,
+        "array": array,
+        "field": field,
+    }
+    if text is not None or data.is_dir():
+        read |= {"stop_words": stop_words, "min_documents": min_documents}
+    settings = result.settings | {"data": str(data)} | read
+    result = replace(
+        result,
+        labels=titles or result.labels,
+        settings=settings,
+        notes=(*notes, *result.notes),
+    )
     if save is not None:
         save_model(result.model, save)
     show(result, report, json)

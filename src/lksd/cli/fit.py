@@ -92,16 +92,16 @@ def fit(
     typer.echo(f"{said}.\nModel: {visible(str(out))}")
 
 
-def check_out(path: Path) -> None:
+def check_out(path: Path, option: str = "--out") -> None:
     """A name for a model, in a folder where it can be written."""
     if path.suffix != ".npz":
         raise ValueError(
-            f"--out: expected a name that ends in .npz; got {str(path)!r}. Name the file so."
+            f"{option}: expected a name that ends in .npz; got {str(path)!r}. Name the file so."
         )
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise ValueError(
-            f"--out: expected a file that can be written; {str(path)!r} cannot. Choose another, in "
-            "a folder that exists."
+            f"{option}: expected a file that can be written; {str(path)!r} cannot. Choose another, "
+            "in a folder that exists."
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.metadata import version
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +33,11 @@ class Fits(NamedTuple):
         """Those of a call; a file of other data or candidates is refused."""
         if checkpoint is None:
             return cls()
-        told = (procedure.said, procedure.labels, partitions.fold.shape, partitions.folds)
+        parts = (partitions.seed, partitions.fold.shape, partitions.folds, procedure.labels)
         wanted = {
             "data": content_digest(x),
-            "model": checksum(repr(told).encode(), *code_of(procedure)),
-            "settings": checksum(str(partitions.seed).encode()),
+            "model": checksum(procedure.said.encode(), repr(told(procedure.fit)).encode()),
+            "settings": checksum(repr(parts).encode(), repr(told(procedure.candidates)).encode()),
             "versions": f"lksd {version('lksd')} and jax {version('jax')}",
         }
         return cls(checkpoint, checkpoint.with_label("fits").stage(wanted))
@@ -68,8 +70,40 @@ def content_digest(x: Any) -> str:
     return checksum(repr((column_names(x), values.dtype, values.shape)).encode(), values.tobytes())
 
 
-def code_of(procedure: Procedure) -> list[bytes]:
-    """What a function of the caller's does, as far as its own code says."""
-    given = getattr(procedure.fit, "args", ())
-    code = getattr(given[0], "__code__", None) if given else None
-    return [] if code is None else [code.co_code, repr(code.co_consts).encode()]
+def told(value: Any, seen: tuple[int, ...] = ()) -> Any:
+    """What decides an object's behaviour, as plain values: the code of functions with the values
+    that they read, the parameters of estimators, the contents of arrays; else the type alone.
+    """
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
+    if id(value) in seen:
+        return "again"
+    seen = (*seen, id(value))
+    if isinstance(value, (list, tuple, range)):
+        return [told(one, seen) for one in value]
+    if isinstance(value, dict):
+        return told(list(value.items()), seen)
+    if isinstance(value, np.ndarray) or hasattr(value, "tocsr"):
+        return content_digest(value)
+    if isinstance(value, partial):
+        return [told(one, seen) for one in (value.func, value.args, value.keywords)]
+    if isinstance(value, CodeType):
+        return [value.co_code, value.co_names, told(value.co_consts, seen)]
+    if isinstance(value, FunctionType):
+        names = [name for code in codes(value.__code__) for name in code.co_names]
+        read = {name: value.__globals__[name] for name in names if name in value.__globals__}
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        inside = (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+        # what packages do is told by their versions
+        own = {} if value.__module__.startswith("lksd.") else read
+        return [value.__qualname__, *(told(one, seen) for one in (*inside, own))]
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return [type(value).__qualname__, told(value.get_params(), seen)]
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return [getattr(named, "__module__", ""), getattr(named, "__qualname__", str(named))]
+
+
+def codes(code: CodeType) -> list[CodeType]:
+    """The code of a function and of those inside of it."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return [code, *(own for one in inner for own in codes(one))]

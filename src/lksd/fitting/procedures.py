@@ -221,7 +221,7 @@ class Family(NamedTuple):
     fit: Callable[..., Fit]
     # what its fits need to know of all observations: options of ``fit``
     common: Callable[[Any], dict[str, Any]] = lambda x: {}
-    said: Callable[[], str] = str
+    said: Callable[[dict[str, Any]], str] = str
 
 
 def of_family(x: Any, name: str, candidates: Any) -> Procedure:
@@ -247,20 +247,28 @@ def of_family(x: Any, name: str, candidates: Any) -> Procedure:
         tuple(every),
         tuple(label_of(one, COUNT, family.noun) for one in every),
         family.noun if all(set(one) == {COUNT} for one in every) else "",
-        said=family.said(),
+        said=family.said(common),
     )
 
 
 def fit_family(
     fit: Callable[..., Fit], common: dict[str, Any], train: Any, candidate: Any, seed: int
 ) -> Fit:
-    return fit(train, seed=seed, **common, **candidate)
+    options = common | candidate
+    if options.get("emission") == "gaussian":
+        options.pop("n_values", None)
+    return fit(train, seed=seed, **options)
 
 
 def words_of(x: Any) -> dict[str, Any]:
     """All words of all documents, so that none is impossible where a part of them lacks it."""
     if hasattr(x, "tocsr"):
         return {"n_values": x.shape[1]}
+    if hasattr(x, "shape"):
+        raise ValueError(
+            "x: a dense table could hold word counts or word ids. Say counts=True for counts, or "
+            "counts=False for ids."
+        )
     every = {word for one in x for word in (one.tolist() if hasattr(one, "tolist") else one)}
     if every and all(isinstance(word, str) for word in every):
         return {"vocabulary": Vocabulary(tuple(sorted(every)))}
@@ -274,21 +282,35 @@ def words_of(x: Any) -> dict[str, Any]:
 
 def values_of(x: Any) -> dict[str, Any]:
     """What sequences are made of: so many values, where they are whole numbers, or reals."""
-    every = [np.asarray(one) for one in (x if isinstance(x, (list, tuple)) else [to_numpy("x", x)])]
+    parts = x if isinstance(x, (list, tuple)) else [x]
+    every = [to_numpy("x", one) for one in parts]
+    if not all(one.size for one in every):
+        raise ValueError(
+            "x: expected sequences with at least one step; one is empty. Leave it out."
+        )
     whole = all((one == np.rint(one)).all() for one in every)
     if not whole:
         return {"emission": "gaussian"}
     return {"emission": "categorical", "n_values": int(max(one.max() for one in every)) + 1}
 
 
+def chains_said(common: dict[str, Any]) -> str:
+    values = common.get("n_values")
+    return (
+        f"hidden Markov models of {values} values, EM"
+        if values
+        else "Gaussian hidden Markov models, EM"
+    )
+
+
 FAMILIES = {
-    "factors": Family("factor", fit_factors, said=lambda: "factor analysis, maximum likelihood"),
-    "mixture": Family("component", fit_mixture, said=lambda: "mixtures of Gaussians, EM"),
+    "factors": Family("factor", fit_factors, said=lambda _: "factor analysis, maximum likelihood"),
+    "mixture": Family("component", fit_mixture, said=lambda _: "mixtures of Gaussians, EM"),
     "topics": Family(
         "topic",
         fit_topics,
         words_of,
-        lambda: f"latent Dirichlet allocation, {topic_trainer()}",
+        lambda _: f"latent Dirichlet allocation, {topic_trainer()}",
     ),
-    "states": Family("state", fit_states, values_of, lambda: "hidden Markov models, EM"),
+    "states": Family("state", fit_states, values_of, chains_said),
 }

@@ -105,6 +105,12 @@ class Choice(TestResult):
 
     @property
     def _verdict(self) -> str:
+        lost = [one.partition(": it cannot")[0] for one in self.failures]
+        left_out = f"; left out, since it failed: {list_names(lost)}" if lost else ""
+        return f"{self._own_verdict.removesuffix('.')}{left_out}."
+
+    @property
+    def _own_verdict(self) -> str:
         kept = self.confidence_set
         caution = f", {self.ranking.caution}" if self.ranking.caution and self.reject else ""
         if len(kept) == 1:
