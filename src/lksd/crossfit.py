@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._text import line_of, reason_of
-from ._validation import column_names
+from ._validation import about, column_names
 from .criteria import Criterion
 from .engines import Engine
 from .fitting.base import Fit
@@ -193,7 +193,8 @@ class CrossFit(NamedTuple):
         for label, model, support in zip(models, rung.models, problem.supports, strict=True):
             own = setup._replace(checkpoint=kept and kept.with_label(label))
             try:
-                scores = problem.scores_of(model, rung, support, own, losses_alone=True)
+                with about(label):
+                    scores = problem.scores_of(model, rung, support, own, losses_alone=True)
                 losses = check_losses(name, scores.loss(name))
             except ValueError as error:
                 self.fail(failed, label, f"it cannot be scored: {error}")
