@@ -125,9 +125,7 @@ def label_of(candidate: Any, counter: str = "", noun: str = "") -> str:
 
 def of_function(fit: Callable, candidates: Any) -> Procedure:
     """A function fit(train, candidate), which is called with a ``seed`` if it takes one."""
-    every = as_list("candidates", candidates) if not isinstance(candidates, Mapping) else None
-    if every is None:
-        every = listed(candidates)
+    every = listed(candidates)
     try:
         seeded = "seed" in signature(fit).parameters
     except (TypeError, ValueError):  # of a built-in, whose parameters are not known
